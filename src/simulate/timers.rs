@@ -1,0 +1,125 @@
+//! The timers that a simulated rank reports.
+
+/// A timer; the order is the order of the rows in an iteration (by name).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(usize)]
+pub enum Timer {
+    /// Gradient reduction over the data-parallel group, with the wait for its last member.
+    AllGradsSync,
+    /// Backward passes.
+    BackwardCompute,
+    /// Gradient of a cool-down microbatch from the next stage.
+    BackwardRecv,
+    /// Gradient of a cool-down microbatch to the previous stage.
+    BackwardSend,
+    /// Steady state: gradient to the previous stage, activation from it.
+    BackwardSendForwardRecv,
+    /// Loading and broadcasting a microbatch, inside `forward-compute`.
+    BatchGenerator,
+    /// All microbatches and the gradient reduction.
+    ForwardBackward,
+    /// Forward passes.
+    ForwardCompute,
+    /// Activation of a warm-up microbatch from the previous stage.
+    ForwardRecv,
+    /// Activation of a warm-up microbatch to the next stage.
+    ForwardSend,
+    /// Steady state: activation to the next stage, gradient from it.
+    ForwardSendBackwardRecv,
+    /// The whole step; equal on all ranks.
+    IntervalTime,
+    /// The optimizer step, gather of the parameters included.
+    Optimizer,
+    /// Gradient norm over all ranks and clipping.
+    OptimizerClipMainGrad,
+    /// Master weights back to the model's precision.
+    OptimizerCopyMainToModelParams,
+    /// Gradients to the optimizer's precision.
+    OptimizerCopyToMainGrad,
+    /// The update itself.
+    OptimizerInnerStep,
+    /// Loss unscaling and the search for infinities.
+    OptimizerUnscaleAndCheckInf,
+    /// Gather of the updated parameters over the data-parallel group.
+    ParamsAllGather,
+    /// The rank's own matrix work in the attention's QKV projection; no waiting in it.
+    SelfAttentionLinearQkv,
+}
+
+impl Timer {
+    /// Every timer, in row order.
+    pub const ALL: [Self; 20] = [
+        Self::AllGradsSync,
+        Self::BackwardCompute,
+        Self::BackwardRecv,
+        Self::BackwardSend,
+        Self::BackwardSendForwardRecv,
+        Self::BatchGenerator,
+        Self::ForwardBackward,
+        Self::ForwardCompute,
+        Self::ForwardRecv,
+        Self::ForwardSend,
+        Self::ForwardSendBackwardRecv,
+        Self::IntervalTime,
+        Self::Optimizer,
+        Self::OptimizerClipMainGrad,
+        Self::OptimizerCopyMainToModelParams,
+        Self::OptimizerCopyToMainGrad,
+        Self::OptimizerInnerStep,
+        Self::OptimizerUnscaleAndCheckInf,
+        Self::ParamsAllGather,
+        Self::SelfAttentionLinearQkv,
+    ];
+
+    /// The `subname` of its rows.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::AllGradsSync => "all-grads-sync",
+            Self::BackwardCompute => "backward-compute",
+            Self::BackwardRecv => "backward-recv",
+            Self::BackwardSend => "backward-send",
+            Self::BackwardSendForwardRecv => "backward-send-forward-recv",
+            Self::BatchGenerator => "batch-generator",
+            Self::ForwardBackward => "forward-backward",
+            Self::ForwardCompute => "forward-compute",
+            Self::ForwardRecv => "forward-recv",
+            Self::ForwardSend => "forward-send",
+            Self::ForwardSendBackwardRecv => "forward-send-backward-recv",
+            Self::IntervalTime => "interval-time",
+            Self::Optimizer => "optimizer",
+            Self::OptimizerClipMainGrad => "optimizer-clip-main-grad",
+            Self::OptimizerCopyMainToModelParams => "optimizer-copy-main-to-model-params",
+            Self::OptimizerCopyToMainGrad => "optimizer-copy-to-main-grad",
+            Self::OptimizerInnerStep => "optimizer-inner-step",
+            Self::OptimizerUnscaleAndCheckInf => "optimizer-unscale-and-check-inf",
+            Self::ParamsAllGather => "params-all-gather",
+            Self::SelfAttentionLinearQkv => "self-attention-linear-qkv",
+        }
+    }
+
+    /// Whether its single calls can be traced (compute and point-to-point timers).
+    pub fn traced(self) -> bool {
+        matches!(
+            self,
+            Self::BackwardCompute
+                | Self::BackwardRecv
+                | Self::BackwardSend
+                | Self::BackwardSendForwardRecv
+                | Self::ForwardCompute
+                | Self::ForwardRecv
+                | Self::ForwardSend
+                | Self::ForwardSendBackwardRecv
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn row_order_is_by_name_and_matches_the_index() {
+        assert!(Timer::ALL.windows(2).all(|w| w[0].name() < w[1].name()));
+        assert!(Timer::ALL.iter().enumerate().all(|(i, t)| *t as usize == i));
+    }
+}
