@@ -1,0 +1,113 @@
+//! Which faults act in a given step, and how strongly on each rank.
+
+use super::noise::Noise;
+use super::plan::PlannedStep;
+use super::scenario::Scenario;
+
+/// Multipliers of one step. All vectors hold one value a rank.
+#[derive(Debug, Clone)]
+pub struct Effects {
+    /// Compute time.
+    pub compute: Vec<f64>,
+    /// Time of what the rank sends.
+    pub send: Vec<f64>,
+    /// Time of what the rank receives.
+    pub recv: Vec<f64>,
+    /// Seconds added to the loading of each microbatch.
+    pub loader: Vec<f64>,
+    /// Slow links: both ends and the factor.
+    pub links: Vec<(usize, usize, f64)>,
+    /// Seconds added to the step.
+    pub stall: f64,
+}
+
+impl Effects {
+    /// The effects of `step`.
+    pub fn at(scenario: &Scenario, step: PlannedStep) -> Self {
+        let ranks = scenario.ranks();
+        let mut effects = Self {
+            compute: vec![1.0; ranks],
+            send: vec![1.0; ranks],
+            recv: vec![1.0; ranks],
+            loader: vec![0.0; ranks],
+            links: Vec::new(),
+            stall: 0.0,
+        };
+        let lost_fault = scenario
+            .rerun
+            .and_then(|rerun| rerun.lost)
+            .filter(|_| step.lost);
+        if let Some(fault) = lost_fault {
+            effects.compute[fault.rank] *= fault.factor;
+        } else if acts(scenario, step) {
+            effects.add_lasting(scenario);
+        }
+        for t in &scenario.transients {
+            if step.iteration >= t.from && step.iteration - t.from < t.count {
+                effects.compute[t.rank] *= t.factor;
+            }
+        }
+        for stall in &scenario.stalls {
+            if stall.iteration == step.iteration {
+                effects.stall += stall.seconds;
+            }
+        }
+        effects
+    }
+
+    fn add_lasting(&mut self, scenario: &Scenario) {
+        for fault in &scenario.slow_ranks {
+            self.compute[fault.rank] *= fault.factor;
+        }
+        for fault in &scenario.slow_nodes {
+            let first = fault.node * scenario.ranks_per_node;
+            let last = (first + scenario.ranks_per_node).min(self.compute.len());
+            for compute in &mut self.compute[first..last] {
+                *compute *= fault.factor;
+            }
+        }
+        for fault in &scenario.slow_send {
+            self.send[fault.rank] *= fault.factor;
+        }
+        for fault in &scenario.slow_recv {
+            self.recv[fault.rank] *= fault.factor;
+        }
+        for fault in &scenario.slow_loaders {
+            self.loader[fault.rank] += fault.seconds;
+        }
+        self.links = scenario
+            .slow_links
+            .iter()
+            .map(|fault| (fault.a, fault.b, fault.factor))
+            .collect();
+    }
+
+    /// Multiplier of a transfer from one rank to another.
+    pub fn transfer(&self, from: usize, to: usize) -> f64 {
+        let link: f64 = self
+            .links
+            .iter()
+            .filter(|(a, b, _)| (*a, *b) == (from, to) || (*a, *b) == (to, from))
+            .map(|(_, _, factor)| factor)
+            .product();
+        self.send[from] * self.recv[to] * link
+    }
+
+    /// Multiplier of a collective: a member with a slow network holds up the ring.
+    pub fn collective(&self, members: &[usize]) -> f64 {
+        members
+            .iter()
+            .map(|&rank| self.send[rank].max(self.recv[rank]))
+            .fold(1.0, f64::max)
+    }
+}
+
+fn acts(scenario: &Scenario, step: PlannedStep) -> bool {
+    let begun = scenario.onset.is_none_or(|onset| step.iteration >= onset);
+    let over = scenario.until.is_some_and(|until| step.iteration > until);
+    let drawn = scenario.flaky.is_none_or(|share| {
+        let position = [step.run as u64, u64::from(step.iteration)];
+        Noise::stream(scenario.seed, "flaky", &position).uniform() < share
+    });
+    begun && !over && drawn
+}
