@@ -1,0 +1,76 @@
+//! What goes wrong between a rank and the table: lost, odd and doubled rows.
+
+use super::noise::Noise;
+use super::plan::PlannedStep;
+use super::rows::{Metric, Rows, Stamp};
+use super::scenario::Scenario;
+use super::timers::Timer;
+
+/// The timer that a third of the ranks reports as 0.
+const ZEROED: Timer = Timer::OptimizerInnerStep;
+/// Share of each oddity, relative to the share of lost rows.
+const ODD: f64 = 0.25;
+
+/// Adds an iteration's rows as the collector would have stored them.
+#[derive(Debug)]
+pub struct Collector {
+    share: f64,
+    noise: Noise,
+}
+
+impl Collector {
+    /// The collector of one step.
+    pub fn new(scenario: &Scenario, at: PlannedStep) -> Self {
+        let position = [at.run as u64, u64::from(at.iteration)];
+        Self {
+            share: scenario.dirty,
+            noise: Noise::stream(scenario.seed, "dirt", &position),
+        }
+    }
+
+    /// A timer's duration.
+    pub fn timer(&mut self, rows: &mut Rows, stamp: Stamp, timer: Timer, rank: usize, value: f64) {
+        let name = timer.name();
+        let mut push = |timestamp: i64, value: f64| {
+            let stamp = Stamp { timestamp, ..stamp };
+            rows.push(stamp, Metric::Timer, name, rank, [value]);
+        };
+        if self.share <= 0.0 {
+            return push(stamp.timestamp, value);
+        }
+        let value = if timer == ZEROED && rank % 3 == 2 {
+            0.0
+        } else {
+            value
+        };
+        let odd = ODD * self.share;
+        let draw = self.noise.uniform();
+        if draw < self.share {
+            // Lost.
+        } else if draw < self.share + odd {
+            push(stamp.timestamp, f64::NAN);
+        } else if draw < self.share + 2.0 * odd {
+            push(stamp.timestamp, -value);
+        } else if draw < self.share + 3.0 * odd {
+            // Doubled: first half-filled, then whole. The later row is the right one.
+            push(stamp.timestamp, 0.5 * value);
+            push(stamp.timestamp + 1000, value);
+        } else {
+            push(stamp.timestamp, value);
+        }
+    }
+
+    /// A timer's calls, on the rank's own clock.
+    pub fn trace(
+        &mut self,
+        rows: &mut Rows,
+        stamp: Stamp,
+        timer: Timer,
+        rank: usize,
+        calls: impl Iterator<Item = f64>,
+    ) {
+        if self.share <= 0.0 || self.noise.uniform() >= self.share {
+            rows.push(stamp, Metric::Trace, timer.name(), rank, calls);
+        }
+    }
+}

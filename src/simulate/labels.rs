@@ -1,0 +1,327 @@
+//! What is true about a simulated job.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use super::error::ScenarioError;
+use super::scenario::{DEFAULT_ORDER, Scenario};
+use super::world::World;
+
+/// The truth about a job, the value of its entry in `labels.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Label {
+    /// Kind of job, e.g. `gpu-slow`.
+    pub kind: String,
+    /// Tensor-parallel size.
+    pub tp: usize,
+    /// Pipeline-parallel size.
+    pub pp: usize,
+    /// Data-parallel size.
+    pub dp: usize,
+    /// Context-parallel size.
+    pub cp: usize,
+    /// Expert-parallel size.
+    pub ep: usize,
+    /// Order of the axes in the rank number.
+    pub order: String,
+    /// Ranks with a lasting fault in the run that counts, ascending.
+    pub slow_ranks: Vec<usize>,
+    /// Largest factor of these faults; `None` without any (and for loaders, which add seconds).
+    pub strength: Option<f64>,
+    /// Nodes of the slow ranks.
+    pub slow_nodes: Vec<String>,
+    /// The cause that costs the job most: `none`, `compute`, `network`, `data-loading`,
+    /// `stage-imbalance` or `data-imbalance`.
+    pub cause: String,
+    /// Stages with more work than the others.
+    pub slow_stages: Vec<usize>,
+    /// Ranks that the timers cannot tell from the slow ones, these included.
+    pub same_as: Vec<usize>,
+    /// Both ends of the slow links.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slow_links: Vec<[usize; 2]>,
+    /// Largest number of seconds that a slow loader adds to a microbatch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loader_seconds: Option<f64>,
+    /// First iteration with the faults.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub onset: Option<u32>,
+    /// Last iteration with the faults.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<u32>,
+    /// Share of steps with the faults.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flaky: Option<f64>,
+    /// Iterations with a stall.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stalls: Vec<u32>,
+    /// First iteration that ran twice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rerun_from: Option<u32>,
+    /// Microbatches a step.
+    pub microbatches: usize,
+    /// Number of iterations.
+    pub iterations: u32,
+    /// First iteration.
+    pub first_iteration: u32,
+    /// Seed.
+    pub seed: u64,
+}
+
+/// The ranks with faults of one cause, and what the faults cost a step.
+struct Culprits {
+    cause: &'static str,
+    ranks: BTreeSet<usize>,
+    seconds: f64,
+}
+
+impl Label {
+    /// The label of a scenario.
+    ///
+    /// # Errors
+    /// As [`Scenario::validate`].
+    pub fn of(scenario: &Scenario) -> Result<Self, ScenarioError> {
+        Ok(Self::with_world(scenario, &World::new(scenario)?))
+    }
+
+    pub(super) fn with_world(scenario: &Scenario, world: &World) -> Self {
+        let culprits = culprits(scenario);
+        let slow: BTreeSet<usize> = culprits.iter().flat_map(|c| c.ranks.clone()).collect();
+        let nodes: BTreeSet<usize> = slow.iter().map(|r| r / scenario.ranks_per_node).collect();
+        let stages: BTreeSet<usize> = scenario.heavy_stages.iter().map(|h| h.stage).collect();
+        Self {
+            kind: scenario
+                .kind
+                .clone()
+                .unwrap_or_else(|| kind(scenario).to_owned()),
+            tp: scenario.tp,
+            pp: scenario.pp,
+            dp: scenario.dp,
+            cp: scenario.cp,
+            ep: scenario.ep,
+            order: scenario.order.clone(),
+            strength: strength(scenario),
+            slow_nodes: nodes
+                .iter()
+                .map(|node| scenario.node_name(node * scenario.ranks_per_node))
+                .collect(),
+            cause: cause(scenario, &culprits).to_owned(),
+            slow_stages: stages.into_iter().collect(),
+            same_as: same_as(scenario, world, &culprits).into_iter().collect(),
+            slow_ranks: slow.into_iter().collect(),
+            slow_links: scenario.slow_links.iter().map(|l| [l.a, l.b]).collect(),
+            loader_seconds: scenario
+                .slow_loaders
+                .iter()
+                .map(|l| l.seconds)
+                .reduce(f64::max),
+            onset: scenario.onset,
+            until: scenario.until,
+            flaky: scenario.flaky,
+            stalls: scenario.stalls.iter().map(|s| s.iteration).collect(),
+            rerun_from: scenario.rerun.map(|r| r.from),
+            microbatches: scenario.microbatches,
+            iterations: scenario.iterations,
+            first_iteration: scenario.first_iteration,
+            seed: scenario.seed,
+        }
+    }
+}
+
+fn culprits(scenario: &Scenario) -> Vec<Culprits> {
+    let step = 3.0 * scenario.stage_seconds * scenario.microbatches as f64;
+    let transfers = 2.0 * scenario.transfer_seconds * scenario.microbatches as f64;
+    let mut compute: BTreeSet<usize> = scenario.slow_ranks.iter().map(|f| f.rank).collect();
+    for fault in &scenario.slow_nodes {
+        let first = fault.node * scenario.ranks_per_node;
+        compute.extend(first..(first + scenario.ranks_per_node).min(scenario.ranks()));
+    }
+    let by_compute = largest(
+        (scenario.slow_ranks.iter().map(|f| f.factor))
+            .chain(scenario.slow_nodes.iter().map(|f| f.factor)),
+    );
+    let cards = scenario.slow_send.iter().chain(&scenario.slow_recv);
+    let links = scenario.slow_links.iter();
+    let mut network: BTreeSet<usize> = cards.clone().map(|f| f.rank).collect();
+    network.extend(links.clone().flat_map(|l| [l.a, l.b]));
+    let by_network = largest(cards.map(|f| f.factor).chain(links.map(|l| l.factor)));
+    let loaders = scenario.slow_loaders.iter();
+    let by_loading = loaders.clone().map(|l| l.seconds).fold(0.0, f64::max);
+    let all = [
+        Culprits {
+            cause: "compute",
+            ranks: compute,
+            seconds: (by_compute - 1.0) * step,
+        },
+        Culprits {
+            cause: "network",
+            ranks: network,
+            seconds: (by_network - 1.0) * transfers,
+        },
+        Culprits {
+            cause: "data-loading",
+            ranks: loaders.map(|l| l.rank).collect(),
+            seconds: by_loading * scenario.microbatches as f64,
+        },
+    ];
+    all.into_iter().filter(|c| !c.ranks.is_empty()).collect()
+}
+
+fn largest(factors: impl Iterator<Item = f64>) -> f64 {
+    factors.fold(1.0, f64::max)
+}
+
+fn strength(scenario: &Scenario) -> Option<f64> {
+    (scenario.slow_ranks.iter().map(|f| f.factor))
+        .chain(scenario.slow_nodes.iter().map(|f| f.factor))
+        .chain(scenario.slow_send.iter().map(|f| f.factor))
+        .chain(scenario.slow_recv.iter().map(|f| f.factor))
+        .chain(scenario.slow_links.iter().map(|f| f.factor))
+        .reduce(f64::max)
+}
+
+/// A fault goes before an imbalance: an imbalance is the job's design, a fault can be mended.
+fn cause(scenario: &Scenario, culprits: &[Culprits]) -> &'static str {
+    let worst = culprits
+        .iter()
+        .max_by(|a, b| a.seconds.total_cmp(&b.seconds));
+    if let Some(worst) = worst {
+        worst.cause
+    } else if scenario.heavy_stages.iter().any(|h| h.factor > 1.0) {
+        "stage-imbalance"
+    } else if scenario.sequence_spread > 0.0 || scenario.expert_spread > 0.0 {
+        "data-imbalance"
+    } else {
+        "none"
+    }
+}
+
+fn same_as(scenario: &Scenario, world: &World, culprits: &[Culprits]) -> BTreeSet<usize> {
+    let mut same = BTreeSet::new();
+    for culprit in culprits {
+        for &rank in &culprit.ranks {
+            same.insert(rank);
+            match culprit.cause {
+                // Without a timer of their own, ranks that leave passes together look alike.
+                "compute" if !scenario.qkv => {
+                    let group = world.lockstep.iter().find(|group| group.contains(&rank));
+                    same.extend(group.into_iter().flatten());
+                }
+                // Peers wait for the loader's broadcast inside the same timer.
+                "data-loading" => {
+                    let peers = world.loader.iter().enumerate();
+                    same.extend(peers.filter(|(_, from)| **from == rank).map(|(r, _)| r));
+                }
+                // Without a pipeline only the collectives show it, and they end for all at once.
+                "network" if scenario.pp == 1 => {
+                    let group = world.data_groups.iter().find(|group| group.contains(&rank));
+                    same.extend(group.into_iter().flatten());
+                }
+                _ => {}
+            }
+        }
+    }
+    same
+}
+
+fn kind(scenario: &Scenario) -> &'static str {
+    let s = scenario;
+    let slow_node_ranks = s.slow_nodes.len() * s.ranks_per_node;
+    let compute = !s.slow_ranks.is_empty() || !s.slow_nodes.is_empty();
+    let heavy = !s.heavy_stages.is_empty();
+    let choices = [
+        (s.rerun.is_some(), "rerun"),
+        (s.dirty > 0.0, "dirty"),
+        (!s.topology, "no-topology"),
+        (s.order != DEFAULT_ORDER, "order"),
+        (2 * slow_node_ranks > s.ranks(), "majority"),
+        (!s.slow_nodes.is_empty(), "node-slow"),
+        (compute && heavy, "gpu-slow-stage"),
+        (compute && s.sequence_spread > 0.0, "gpu-slow-seq"),
+        (compute && s.expert_spread > 0.0, "moe-slow"),
+        (s.slow_ranks.len() > 1, "two-slow"),
+        (compute && s.flaky.is_some(), "gpu-flaky"),
+        (compute && s.onset.is_some(), "gpu-slow-onset"),
+        (compute && s.slow_ranks[0].factor < 1.06, "gpu-faint"),
+        (compute, "gpu-slow"),
+        (!s.slow_send.is_empty(), "nic-send"),
+        (!s.slow_recv.is_empty(), "nic-recv"),
+        (!s.slow_links.is_empty(), "link-slow"),
+        (!s.slow_loaders.is_empty(), "loader"),
+        (heavy, "stage-imbalance"),
+        (s.sequence_spread > 0.0, "seq-imbalance"),
+        (s.expert_spread > 0.0, "moe"),
+        (!s.stalls.is_empty(), "stall"),
+        (!s.transients.is_empty(), "transient"),
+        (s.outliers > 0.0, "healthy-noisy"),
+    ];
+    choices
+        .into_iter()
+        .find_map(|(holds, kind)| holds.then_some(kind))
+        .unwrap_or("healthy")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::faults::*;
+    use super::*;
+
+    fn label(change: impl FnOnce(&mut Scenario)) -> Label {
+        let mut scenario = Scenario::default();
+        change(&mut scenario);
+        Label::of(&scenario).unwrap()
+    }
+
+    #[test]
+    fn healthy() {
+        let label = label(|_| ());
+        assert_eq!(
+            (label.kind.as_str(), label.cause.as_str()),
+            ("healthy", "none")
+        );
+        assert!(label.slow_ranks.is_empty() && label.slow_nodes.is_empty());
+        assert_eq!(label.strength, None);
+    }
+
+    #[test]
+    fn a_slow_rank_and_its_peers() {
+        let rank = RankFactor {
+            rank: 13,
+            factor: 1.35,
+        };
+        let own = label(|s| s.slow_ranks = vec![rank]);
+        assert_eq!(own.same_as, [13]);
+        assert_eq!(own.slow_nodes, ["gpu-001"]);
+        assert_eq!((own.cause.as_str(), own.strength), ("compute", Some(1.35)));
+        let shared = label(|s| {
+            s.slow_ranks = vec![rank];
+            s.qkv = false;
+        });
+        assert_eq!(shared.same_as, [12, 13]);
+    }
+
+    #[test]
+    fn the_costlier_cause_wins() {
+        let rank = |rank, factor| RankFactor { rank, factor };
+        let label = label(|s| {
+            s.slow_ranks = vec![rank(1, 1.02)];
+            s.slow_send = vec![rank(9, 30.0)];
+        });
+        assert_eq!(label.cause, "network");
+        assert_eq!(label.slow_ranks, [1, 9]);
+    }
+
+    #[test]
+    fn imbalances_accuse_nobody() {
+        let label = label(|s| {
+            s.heavy_stages = vec![StageFactor {
+                stage: 3,
+                factor: 1.6,
+            }]
+        });
+        assert_eq!(label.cause, "stage-imbalance");
+        assert_eq!(label.slow_stages, [3]);
+        assert!(label.slow_ranks.is_empty());
+    }
+}

@@ -1,0 +1,356 @@
+//! The simulator through its library interface: jobs in memory and on disk.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use mt_detector::simulate::faults::{RankFactor, RankSeconds, Rerun, Stall};
+use mt_detector::simulate::{
+    LABELS, Scenario, SimulateError, Simulated, WriteError, simulate, write_job,
+};
+use polars::prelude::*;
+
+fn small() -> Scenario {
+    Scenario {
+        pp: 4,
+        tp: 2,
+        dp: 2,
+        iterations: 14,
+        microbatches: 6,
+        ..Scenario::default()
+    }
+}
+
+#[derive(Debug, Clone)]
+struct Row {
+    metric: String,
+    timer: String,
+    rank: i32,
+    iteration: i32,
+    run: String,
+    values: Vec<f64>,
+}
+
+fn rows(job: &Simulated) -> Vec<Row> {
+    let f = &job.frame;
+    let text = |name: &str| -> Vec<String> {
+        let column = f.column(name).unwrap().str().unwrap().clone();
+        column.iter().flatten().map(str::to_owned).collect()
+    };
+    let int = |name: &str| -> Vec<i32> {
+        let column = f.column(name).unwrap().i32().unwrap().clone();
+        column.into_no_null_iter().collect()
+    };
+    let lists = f.column("metric_values").unwrap().list().unwrap().clone();
+    let lists: Vec<Vec<f64>> = (0..lists.len())
+        .map(|i| {
+            let list = lists.get_as_series(i).unwrap();
+            list.f64().unwrap().into_no_null_iter().collect()
+        })
+        .collect();
+    let (metric, timer, run) = (text("metric_name"), text("subname"), text("rerun_uuid"));
+    let (rank, iteration) = (int("rank"), int("iteration"));
+    (0..f.height())
+        .map(|i| Row {
+            metric: metric[i].clone(),
+            timer: timer[i].clone(),
+            rank: rank[i],
+            iteration: iteration[i],
+            run: run[i].clone(),
+            values: lists[i].clone(),
+        })
+        .collect()
+}
+
+/// Means over the iterations after start-up.
+fn means(job: &Simulated, timer: &str) -> BTreeMap<i32, f64> {
+    let mut sums: BTreeMap<i32, (f64, f64)> = BTreeMap::new();
+    for row in rows(job) {
+        if row.metric == "megatron_timers" && row.timer == timer && row.iteration > 10 {
+            let sum = sums.entry(row.rank).or_default();
+            sum.0 += row.values[0];
+            sum.1 += 1.0;
+        }
+    }
+    sums.into_iter().map(|(r, (sum, n))| (r, sum / n)).collect()
+}
+
+fn slow(rank: usize, factor: f64) -> Vec<RankFactor> {
+    vec![RankFactor { rank, factor }]
+}
+
+#[test]
+fn a_job_has_the_schema_and_every_iteration() {
+    let job = simulate(&small()).unwrap();
+    let names: Vec<&str> = job
+        .frame
+        .get_column_names()
+        .into_iter()
+        .map(|name| name.as_str())
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "timestamp",
+            "job",
+            "metric_name",
+            "subname",
+            "rank",
+            "iteration",
+            "node",
+            "cluster",
+            "metric_values",
+            "attributes",
+            "rerun_uuid"
+        ]
+    );
+    let timestamp = job.frame.column("timestamp").unwrap().dtype().clone();
+    assert_eq!(timestamp, DataType::Datetime(TimeUnit::Milliseconds, None));
+    let rows = rows(&job);
+    let iterations: BTreeSet<i32> = rows.iter().map(|r| r.iteration).collect();
+    assert_eq!(iterations, (1..=14).collect());
+    assert!(rows.windows(2).all(|w| w[0].iteration <= w[1].iteration));
+    let timers: BTreeSet<_> = rows
+        .iter()
+        .filter(|r| r.metric == "megatron_timers")
+        .map(|r| r.timer.clone())
+        .collect();
+    assert!(timers.len() >= 12, "{timers:?}");
+}
+
+#[test]
+fn timers_follow_the_stage() {
+    let job = simulate(&small()).unwrap();
+    let on = |timer: &str| -> BTreeSet<i32> {
+        // Default order: 4 ranks a stage.
+        means(&job, timer).keys().map(|rank| rank / 4).collect()
+    };
+    assert_eq!(on("forward-recv"), BTreeSet::from([1, 2, 3]));
+    assert_eq!(on("backward-send"), BTreeSet::from([1, 2, 3]));
+    assert_eq!(on("forward-send"), BTreeSet::from([0, 1, 2]));
+    assert_eq!(on("backward-recv"), BTreeSet::from([0, 1, 2]));
+    assert_eq!(on("batch-generator"), BTreeSet::from([0, 3]));
+    assert_eq!(on("forward-compute").len(), 4);
+}
+
+#[test]
+fn peers_share_compute_and_only_qkv_is_a_ranks_own() {
+    let mut scenario = small();
+    scenario.slow_ranks = slow(5, 1.5);
+    let job = simulate(&scenario).unwrap();
+    let forward = means(&job, "forward-compute");
+    assert!((forward[&5] / forward[&4] - 1.0).abs() < 0.001);
+    assert!(forward[&5] / forward[&6] > 1.4);
+    let qkv = means(&job, "self-attention-linear-qkv");
+    assert!(qkv[&5] / qkv[&4] > 1.4);
+    assert!((qkv[&4] / qkv[&6] - 1.0).abs() < 0.05);
+}
+
+#[test]
+fn the_last_to_arrive_waits_least() {
+    let mut scenario = small();
+    scenario.slow_ranks = slow(6, 1.5);
+    let job = simulate(&scenario).unwrap();
+    let sync = means(&job, "all-grads-sync");
+    assert!(sync[&6] < 0.2 && sync[&4] > 2.0 * sync[&6], "{sync:?}");
+    for row in rows(&job).iter().filter(|r| r.timer == "interval-time") {
+        let first = rows(&job)
+            .iter()
+            .find(|r| r.timer == "interval-time" && r.iteration == row.iteration)
+            .map(|r| r.values[0]);
+        assert_eq!(Some(row.values[0]), first);
+        if row.iteration > 2 {
+            break;
+        }
+    }
+}
+
+#[test]
+fn traces_add_up_to_the_timer() {
+    let job = simulate(&small()).unwrap();
+    let rows = rows(&job);
+    let timers: BTreeMap<_, f64> = rows
+        .iter()
+        .filter(|r| r.metric == "megatron_timers")
+        .map(|r| ((r.timer.clone(), r.rank, r.iteration), r.values[0]))
+        .collect();
+    let mut traced = 0;
+    for row in rows.iter().filter(|r| r.metric == "megatron_timers_trace") {
+        let sum: f64 = row.values.chunks(2).map(|call| call[1] - call[0]).sum();
+        let timer = timers[&(row.timer.clone(), row.rank, row.iteration)];
+        assert!((sum - timer).abs() < 1e-4, "{row:?}");
+        traced += 1;
+    }
+    assert!(traced > 0);
+}
+
+#[test]
+fn without_a_pipeline_enough_timers_are_left() {
+    let mut scenario = small();
+    scenario.pp = 1;
+    scenario.optimizer_timers = true;
+    let job = simulate(&scenario).unwrap();
+    let timers: BTreeSet<String> = rows(&job)
+        .into_iter()
+        .filter(|r| r.metric == "megatron_timers")
+        .map(|r| r.timer)
+        .collect();
+    assert!(timers.len() >= 12, "{timers:?}");
+    assert!(!timers.contains("forward-send"));
+}
+
+#[test]
+fn slow_loaders_show_in_their_own_timer() {
+    let mut scenario = small();
+    scenario.slow_loaders = vec![RankSeconds {
+        rank: 2,
+        seconds: 0.1,
+    }];
+    let load = means(&simulate(&scenario).unwrap(), "batch-generator");
+    assert!((load[&2] - load[&0] - 0.6).abs() < 0.05, "{load:?}");
+    assert!((load[&3] / load[&2] - 1.0).abs() < 0.001);
+}
+
+#[test]
+fn restarts_repeat_iterations_with_the_lost_fault() {
+    let mut scenario = small();
+    scenario.slow_ranks = slow(1, 1.5);
+    let lost = Some(RankFactor {
+        rank: 8,
+        factor: 2.0,
+    });
+    scenario.rerun = Some(Rerun { from: 12, lost });
+    scenario.stalls = vec![Stall {
+        iteration: 13,
+        seconds: 30.0,
+    }];
+    let job = simulate(&scenario).unwrap();
+    assert_eq!(job.label.slow_ranks, [1]);
+    let rows = rows(&job);
+    let at = |run: &str, rank: i32, timer: &str| -> f64 {
+        rows.iter()
+            .find(|r| {
+                r.metric == "megatron_timers"
+                    && r.timer == timer
+                    && (r.run.as_str(), r.rank, r.iteration) == (run, rank, 13)
+            })
+            .unwrap()
+            .values[0]
+    };
+    let qkv = "self-attention-linear-qkv";
+    assert!(at("r0", 8, qkv) > 1.4 * at("r0", 1, qkv));
+    assert!(at("r1", 1, qkv) > 1.2 * at("r1", 8, qkv));
+    assert!(at("r1", 0, "interval-time") > 30.0);
+    let again: BTreeSet<i32> = rows
+        .iter()
+        .filter(|r| r.run == "r1")
+        .map(|r| r.iteration)
+        .collect();
+    assert_eq!(again, BTreeSet::from([12, 13, 14]));
+}
+
+#[test]
+fn dirt_is_there_in_small_doses() {
+    let mut scenario = small();
+    scenario.dirty = 0.02;
+    let job = simulate(&scenario).unwrap();
+    let clean = simulate(&small()).unwrap();
+    let timers: Vec<Row> = rows(&job)
+        .into_iter()
+        .filter(|r| r.metric == "megatron_timers")
+        .collect();
+    assert!(timers.iter().any(|r| r.values[0].is_nan()));
+    assert!(timers.iter().any(|r| r.values[0] < 0.0));
+    let zeros: BTreeSet<i32> = timers
+        .iter()
+        .filter(|r| r.values[0] == 0.0)
+        .map(|r| r.rank)
+        .collect();
+    assert_eq!(zeros.len(), 5);
+    let keys: BTreeSet<_> = timers
+        .iter()
+        .map(|r| (r.timer.clone(), r.rank, r.iteration))
+        .collect();
+    assert!(keys.len() < timers.len(), "doubled rows");
+    assert!(job.frame.height() < clean.frame.height(), "lost rows");
+}
+
+#[test]
+fn the_same_scenario_gives_the_same_bytes_on_any_number_of_threads() {
+    let folder = tempfile::tempdir().unwrap();
+    let bytes = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build()
+            .unwrap();
+        let written = pool
+            .install(|| write_job(&small(), folder.path(), true))
+            .unwrap();
+        std::fs::read(written.parquet).unwrap()
+    };
+    let one = bytes(1);
+    assert!(one == bytes(3));
+    let other = Scenario { seed: 1, ..small() };
+    let written = write_job(&other, folder.path(), true).unwrap();
+    assert!(one != std::fs::read(written.parquet).unwrap());
+}
+
+#[test]
+fn labels_gather_jobs_and_files_are_not_replaced_unasked() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(LABELS);
+    std::fs::write(&path, r#"{"real": {"kind": "other"}}"#).unwrap();
+    for job in ["b", "a"] {
+        let scenario = Scenario {
+            job: job.into(),
+            trace: false,
+            ..small()
+        };
+        write_job(&scenario, folder.path(), false).unwrap();
+    }
+    let text = std::fs::read_to_string(&path).unwrap();
+    let labels: BTreeMap<String, serde_json::Value> = serde_json::from_str(&text).unwrap();
+    assert_eq!(labels.keys().collect::<Vec<_>>(), ["a", "b", "real"]);
+    assert_eq!(labels["real"]["kind"], "other");
+    let scenario = Scenario {
+        job: "a".into(),
+        ..small()
+    };
+    let again = write_job(&scenario, folder.path(), false);
+    assert!(matches!(
+        again,
+        Err(SimulateError::Write(WriteError::Exists { .. }))
+    ));
+    let files = std::fs::read_dir(folder.path()).unwrap().count();
+    assert_eq!(files, 3, "nothing else stays");
+}
+
+#[test]
+fn a_broken_labels_file_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(LABELS);
+    std::fs::write(&path, "[1, 2]").unwrap();
+    let failed = write_job(&small(), folder.path(), false);
+    assert!(matches!(
+        failed,
+        Err(SimulateError::Write(WriteError::Labels { .. }))
+    ));
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "[1, 2]");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn scenarios_survive_json() {
+    let scenario = Scenario {
+        slow_ranks: slow(3, 1.2),
+        ..small()
+    };
+    let text = serde_json::to_string(&scenario).unwrap();
+    assert_eq!(serde_json::from_str::<Scenario>(&text).unwrap(), scenario);
+    let partial: Scenario = serde_json::from_str(r#"{"pp": 2}"#).unwrap();
+    assert_eq!(
+        partial,
+        Scenario {
+            pp: 2,
+            ..Scenario::default()
+        }
+    );
+}
