@@ -1,0 +1,376 @@
+//! `mt-detector simulate`: write a labelled job.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use chrono::{DateTime, NaiveDate, NaiveDateTime};
+use clap::Args;
+
+use crate::simulate::faults::{
+    LinkFactor, NodeFactor, RankFactor, RankSeconds, Rerun, StageFactor, Stall, Transient,
+};
+use crate::simulate::{DEFAULT_ORDER, Scenario, SimulateError, write_job};
+
+/// Write a simulated job with a known truth: `<job>.parquet` and its entry in `labels.json`
+#[derive(Debug, Clone, Args)]
+pub struct SimulateArgs {
+    /// Folder to write to (made if missing); other jobs in its labels.json are kept
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+    /// Replace the job if its file exists
+    #[arg(long)]
+    pub force: bool,
+    /// Job id, also the name of the file
+    #[arg(long, value_name = "NAME", default_value = "simulated")]
+    pub job: String,
+    /// Kind of job in the label [default: derived from the faults]
+    #[arg(long, value_name = "NAME")]
+    pub kind: Option<String>,
+    /// Name in the column cluster
+    #[arg(long, value_name = "NAME", default_value = "sim")]
+    pub cluster: String,
+    /// Seed of all randomness: same flags, same bytes
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub seed: u64,
+
+    #[command(flatten)]
+    pub shape: ShapeArgs,
+    #[command(flatten)]
+    pub level: LevelArgs,
+    #[command(flatten)]
+    pub output: OutputArgs,
+    #[command(flatten)]
+    pub fault: FaultArgs,
+}
+
+/// Parallelism and length of the job.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Shape")]
+pub struct ShapeArgs {
+    /// Tensor-parallel size
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    pub tp: usize,
+    /// Pipeline-parallel size (stages)
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    pub pp: usize,
+    /// Data-parallel size (replicas)
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    pub dp: usize,
+    /// Context-parallel size
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub cp: usize,
+    /// Expert-parallel size, across the context- and data-parallel ranks
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub ep: usize,
+    /// Order of the axes in the rank number, fastest first
+    #[arg(long, value_name = "AXES", default_value = DEFAULT_ORDER)]
+    pub order: String,
+    /// Ranks a node
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    pub ranks_per_node: usize,
+    /// Microbatches a step and replica
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    pub microbatches: usize,
+    /// Number of iterations
+    #[arg(long, value_name = "N", default_value_t = 40)]
+    pub iterations: u32,
+    /// Number of the first iteration
+    #[arg(long, value_name = "ITER", default_value_t = 1)]
+    pub first_iteration: u32,
+    /// Start of the job: RFC 3339, `YYYY-MM-DD [HH:MM:SS]` (UTC) or seconds since 1970
+    #[arg(long, value_name = "TIME", default_value = "2026-01-01 08:00:00", value_parser = parse_time)]
+    pub start: i64,
+}
+
+/// How long things take, and how evenly.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Times and noise")]
+pub struct LevelArgs {
+    /// Forward time of a microbatch on a middle stage; backward takes twice as long
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.2)]
+    pub stage_seconds: f64,
+    /// Transfer of a microbatch between two stages
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.004)]
+    pub transfer_seconds: f64,
+    /// Relative standard deviation of a single call
+    #[arg(long, value_name = "SD", default_value_t = 0.009)]
+    pub noise: f64,
+    /// Relative standard deviation of the ranks' lasting differences
+    #[arg(long, value_name = "SD", default_value_t = 0.006)]
+    pub rank_spread: f64,
+    /// Share of calls that take 1.5 to 3 times as long
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
+    pub outliers: f64,
+    /// Extra time of the first step of a run, relative; fades over 10 steps
+    #[arg(long, value_name = "SHARE", default_value_t = 0.3)]
+    pub startup: f64,
+    /// Time a rank's wait for late tensor-parallel peers inside its compute timers
+    #[arg(long)]
+    pub entry_wait: bool,
+}
+
+/// Which rows are written.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Rows")]
+pub struct OutputArgs {
+    /// Write megatron_timers_trace rows (the default)
+    #[arg(long, overrides_with = "no_trace")]
+    pub trace: bool,
+    /// Leave megatron_timers_trace rows out
+    #[arg(long, overrides_with = "trace")]
+    pub no_trace: bool,
+    /// Leave megatron_parallel_group_rank rows out
+    #[arg(long)]
+    pub no_topology: bool,
+    /// Leave self-attention-linear-qkv out: tensor-parallel peers then look alike
+    #[arg(long)]
+    pub no_qkv: bool,
+    /// Write the optimizer's finer timers too
+    #[arg(long)]
+    pub optimizer_timers: bool,
+    /// Share of rows lost; also a timer that is 0 on a third of the ranks, and NaN, negative and
+    /// doubled rows (a quarter of the share each)
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
+    pub dirty: f64,
+}
+
+/// What is wrong with the job.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Faults (those with an example may be repeated)")]
+pub struct FaultArgs {
+    /// Rank R computes FACTOR times as long, e.g. 13:1.35
+    #[arg(long, value_name = "R:FACTOR")]
+    pub slow_rank: Vec<RankFactor>,
+    /// All ranks of node K compute FACTOR times as long, e.g. 1:1.35
+    #[arg(long, value_name = "K:FACTOR")]
+    pub slow_node: Vec<NodeFactor>,
+    /// What rank R sends takes FACTOR times as long, e.g. 13:15
+    #[arg(long, value_name = "R:FACTOR")]
+    pub slow_send: Vec<RankFactor>,
+    /// What rank R receives takes FACTOR times as long, e.g. 25:30
+    #[arg(long, value_name = "R:FACTOR")]
+    pub slow_recv: Vec<RankFactor>,
+    /// The link between pipeline neighbours A and B takes FACTOR times as long, e.g. 0-8:10
+    #[arg(long, value_name = "A-B:FACTOR")]
+    pub slow_link: Vec<LinkFactor>,
+    /// Rank R's data loader adds SECONDS to each microbatch, e.g. 2:0.1
+    #[arg(long, value_name = "R:SECONDS")]
+    pub slow_loader: Vec<RankSeconds>,
+    /// Stage S has FACTOR times the work of the others, e.g. 3:1.6
+    #[arg(long, value_name = "S:FACTOR")]
+    pub heavy_stage: Vec<StageFactor>,
+    /// Coefficient of variation of a replica's load, drawn anew each step (sequence lengths)
+    #[arg(long, value_name = "CV", default_value_t = 0.0)]
+    pub sequence_spread: f64,
+    /// Coefficient of variation of a rank's expert load, drawn anew each step
+    #[arg(long, value_name = "CV", default_value_t = 0.0)]
+    pub expert_spread: f64,
+    /// First iteration with the --slow-... faults
+    #[arg(long, value_name = "ITER")]
+    pub onset: Option<u32>,
+    /// Last iteration with the --slow-... faults
+    #[arg(long, value_name = "ITER")]
+    pub until: Option<u32>,
+    /// Share of steps in which the --slow-... faults act
+    #[arg(long, value_name = "SHARE")]
+    pub flaky: Option<f64>,
+    /// Rank R is slow for COUNT steps from ITER on, e.g. 5:2@20+3
+    #[arg(long, value_name = "R:FACTOR@ITER+COUNT")]
+    pub transient: Vec<Transient>,
+    /// Iteration ITER takes SECONDS longer on all ranks, e.g. 22:60
+    #[arg(long, value_name = "ITER:SECONDS")]
+    pub stall: Vec<Stall>,
+    /// Restart from a checkpoint: iterations from ITER on ran before, in a lost run in which rank
+    /// R was FACTOR slow instead of the job's own faults
+    #[arg(long, value_name = "ITER[:R:FACTOR]")]
+    pub rerun: Option<Rerun>,
+}
+
+impl SimulateArgs {
+    /// The scenario that the flags describe.
+    ///
+    /// # Errors
+    /// A [`crate::simulate::ScenarioError`] that names the flag with an impossible value.
+    pub fn scenario(&self) -> anyhow::Result<Scenario> {
+        let Self {
+            shape,
+            level,
+            output,
+            fault,
+            ..
+        } = self.clone();
+        let scenario = Scenario {
+            job: self.job.clone(),
+            kind: self.kind.clone(),
+            cluster: self.cluster.clone(),
+            seed: self.seed,
+            tp: shape.tp,
+            pp: shape.pp,
+            dp: shape.dp,
+            cp: shape.cp,
+            ep: shape.ep,
+            order: shape.order,
+            ranks_per_node: shape.ranks_per_node,
+            microbatches: shape.microbatches,
+            iterations: shape.iterations,
+            first_iteration: shape.first_iteration,
+            start: shape.start,
+            stage_seconds: level.stage_seconds,
+            transfer_seconds: level.transfer_seconds,
+            noise: level.noise,
+            rank_spread: level.rank_spread,
+            outliers: level.outliers,
+            startup: level.startup,
+            entry_wait: level.entry_wait,
+            trace: !output.no_trace,
+            topology: !output.no_topology,
+            qkv: !output.no_qkv,
+            optimizer_timers: output.optimizer_timers,
+            dirty: output.dirty,
+            slow_ranks: fault.slow_rank,
+            slow_nodes: fault.slow_node,
+            slow_send: fault.slow_send,
+            slow_recv: fault.slow_recv,
+            slow_links: fault.slow_link,
+            slow_loaders: fault.slow_loader,
+            heavy_stages: fault.heavy_stage,
+            sequence_spread: fault.sequence_spread,
+            expert_spread: fault.expert_spread,
+            onset: fault.onset,
+            until: fault.until,
+            flaky: fault.flaky,
+            transients: fault.transient,
+            stalls: fault.stall,
+            rerun: fault.rerun,
+        };
+        scenario.validate()?;
+        Ok(scenario)
+    }
+}
+
+/// Simulates the job and prints one line a file written.
+///
+/// # Errors
+/// [`crate::simulate::ScenarioError`] for an impossible flag value,
+/// [`crate::simulate::WriteError`] when the job cannot be stored; both can be downcast to.
+pub fn run(args: &SimulateArgs) -> anyhow::Result<()> {
+    let scenario = args.scenario()?;
+    let written = write_job(&scenario, &args.out, args.force).map_err(|error| match error {
+        SimulateError::Scenario(error) => anyhow::Error::from(error),
+        SimulateError::Write(error) => anyhow::Error::from(error),
+        error @ SimulateError::Frame(_) => anyhow::Error::from(error),
+    })?;
+    let mut out = std::io::stdout().lock();
+    writeln!(
+        out,
+        "{}: {} rows, {} ranks, {} iterations",
+        written.parquet.display(),
+        written.rows,
+        scenario.ranks(),
+        scenario.iterations
+    )
+    .and_then(|()| {
+        let label = &written.label;
+        writeln!(
+            out,
+            "{}: {} is {}, cause {}, slow ranks {:?}",
+            written.labels.display(),
+            scenario.job,
+            label.kind,
+            label.cause,
+            label.slow_ranks
+        )
+    })
+    .context("cannot write to standard output")
+}
+
+fn parse_time(text: &str) -> Result<i64, String> {
+    let text = text.trim();
+    if let Ok(seconds) = text.parse::<i64>() {
+        return Ok(seconds);
+    }
+    if let Ok(time) = DateTime::parse_from_rfc3339(text) {
+        return Ok(time.timestamp());
+    }
+    let plain = NaiveDateTime::parse_from_str(text, "%Y-%m-%d %H:%M:%S").ok();
+    let day = NaiveDate::parse_from_str(text, "%Y-%m-%d")
+        .ok()
+        .and_then(|day| day.and_hms_opt(0, 0, 0));
+    plain
+        .or(day)
+        .map(|time| time.and_utc().timestamp())
+        .ok_or_else(|| {
+            "no time; expected RFC 3339, YYYY-MM-DD [HH:MM:SS] (UTC) or seconds since 1970"
+                .to_owned()
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::simulate::ScenarioError;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        args: SimulateArgs,
+    }
+
+    fn parse(flags: &[&str]) -> Result<SimulateArgs, clap::Error> {
+        let start = ["simulate", "--out", "x"];
+        Cli::try_parse_from(start.iter().chain(flags)).map(|cli| cli.args)
+    }
+
+    #[test]
+    fn no_flags_are_the_default_scenario() {
+        let scenario = parse(&[]).unwrap().scenario().unwrap();
+        assert_eq!(scenario, Scenario::default());
+    }
+
+    #[test]
+    fn flags_repeat_and_override() {
+        let flags = [
+            "--slow-rank",
+            "3:1.2",
+            "--slow-rank",
+            "9:1.5",
+            "--no-trace",
+            "--trace",
+        ];
+        let scenario = parse(&flags).unwrap().scenario().unwrap();
+        assert_eq!(scenario.slow_ranks.len(), 2);
+        assert!(scenario.trace);
+        assert!(!parse(&["--no-trace"]).unwrap().scenario().unwrap().trace);
+    }
+
+    #[test]
+    fn bad_values_name_flag_value_and_form() {
+        let Err(error) = parse(&["--slow-rank", "3=2"]) else {
+            panic!("3=2 must be refused");
+        };
+        let text = error.to_string();
+        assert!(
+            text.contains("--slow-rank") && text.contains("R:FACTOR"),
+            "{text}"
+        );
+        let error = parse(&["--slow-rank", "99:2"])
+            .unwrap()
+            .scenario()
+            .unwrap_err();
+        let error = error.downcast_ref::<ScenarioError>().unwrap();
+        assert_eq!(error.flag, "--slow-rank");
+        assert_eq!(error.allowed, "ranks 0 to 31");
+    }
+
+    #[test]
+    fn start_in_all_forms() {
+        for text in ["2026-01-01T08:00:00Z", "2026-01-01 08:00:00", "1767254400"] {
+            assert_eq!(parse_time(text), Ok(1_767_254_400));
+        }
+        assert_eq!(parse_time("2026-01-01"), Ok(1_767_225_600));
+        assert!(parse_time("soon").is_err());
+    }
+}
