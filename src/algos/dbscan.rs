@@ -5,7 +5,8 @@
 //! Source: Ester et al. 1996; scikit-learn `DBSCAN`, whose labels it gives for rows in lexicographic order: a border
 //! point within reach of several clusters goes to the one whose first core row comes first in that order.
 //!
-//! Cost about `O(n log n)` whatever eps is: the core test stops counting at `min_samples`, and while clusters grow a
+//! Cost about `O(n log n)` whatever eps is: one nearest-neighbour
+//! query a point serves the core test of every eps, and while clusters grow a
 //! kd-tree node wholly inside a core point's ball is joined once and skipped from then on. Exact at any size.
 //! n < 2: no candidates. Equal rows share their label; all rows equal is one cluster.
 
@@ -35,12 +36,13 @@ impl Algorithm for Dbscan {
             return Vec::new();
         }
         let min_samples = min_samples(space.len());
-        let knee = knee(&k_distances(space, min_samples)).max(1e-9);
+        let reaches = Reaches::of(space, min_samples);
+        let knee = knee(&reaches.k_distances(space)).max(1e-9);
         FACTORS
             .par_iter()
             .map(|factor| {
                 let eps = knee * factor;
-                let labels = point_labels(space, eps, min_samples);
+                let labels = point_labels(space, eps, &reaches);
                 let shifted: Vec<u32> = labels.iter().map(|&label| (label + 1) as u32).collect();
                 space.clustering(&shifted, format!("eps={eps:.6}, min_samples={min_samples}"))
             })
@@ -53,20 +55,33 @@ pub fn min_samples(n: usize) -> usize {
     n.saturating_sub(1).min(4)
 }
 
-/// The distance of each rank to its `k`-th nearest other rank, ascending.
+/// The distance of each rank to its `k`-th nearest other rank, ascending (`k` >= 1).
 pub fn k_distances(space: &Space, k: usize) -> Vec<f64> {
-    let tree = space.tree();
-    let mut distances: Vec<(f64, f64)> = space
-        .points()
-        .iter()
-        .zip(space.weights())
-        .map(|(point, &weight)| (tree.kth_squared_distance(point, (k + 1) as f64).sqrt(), weight))
-        .collect();
-    distances.sort_by(|a, b| a.0.total_cmp(&b.0));
-    distances
-        .iter()
-        .flat_map(|&(distance, weight)| std::iter::repeat_n(distance, weight as usize))
-        .collect()
+    Reaches::of(space, k).k_distances(space)
+}
+
+/// For each point in the tree's order, the squared distances within which lie `min_samples` and one more ranks, itself counted:
+/// eps from the first on makes it a core point; the second is that of the `min_samples`-th other rank.
+struct Reaches(Vec<[f64; 2]>);
+
+impl Reaches {
+    fn of(space: &Space, min_samples: usize) -> Self {
+        let tree = space.tree();
+        let reach = |point| tree.kth_squared_distances(point, min_samples as f64);
+        Self(tree.points.iter().map(reach).collect())
+    }
+
+    fn k_distances(&self, space: &Space) -> Vec<f64> {
+        let weights = space.tree().index.iter().map(|&i| space.weights()[i as usize]);
+        let mut distances: Vec<f64> = self
+            .0
+            .iter()
+            .zip(weights)
+            .flat_map(|(reach, weight)| std::iter::repeat_n(reach[1].sqrt(), weight as usize))
+            .collect();
+        distances.sort_unstable_by(f64::total_cmp);
+        distances
+    }
 }
 
 /// The knee of ascending distances: where the curve lies farthest below the straight line from its first to its last value
@@ -89,20 +104,14 @@ pub fn knee(distances: &[f64]) -> f64 {
 
 /// The label of each rank: a cluster, or [`NOISE`].
 pub fn labels(space: &Space, eps: f64, min_samples: usize) -> Vec<i32> {
-    let of_point = point_labels(space, eps, min_samples);
+    let of_point = point_labels(space, eps, &Reaches::of(space, min_samples));
     space.point_of().iter().map(|&point| of_point[point as usize]).collect()
 }
 
-fn point_labels(space: &Space, eps: f64, min_samples: usize) -> Vec<i32> {
-    let tree = space.tree();
+fn point_labels(space: &Space, eps: f64, reaches: &Reaches) -> Vec<i32> {
     let reach = eps * eps;
-    let enough = min_samples as f64;
-    let core: Vec<bool> = tree
-        .points
-        .iter()
-        .map(|point| tree.weight_within(point, reach, enough) >= enough)
-        .collect();
-    let mut clusters = Growth::new(tree, core, reach);
+    let core: Vec<bool> = reaches.0.iter().map(|needed| needed[0] <= reach).collect();
+    let mut clusters = Growth::new(space.tree(), core, reach);
     clusters.join_all();
     clusters.labels()
 }
@@ -162,7 +171,8 @@ impl<'a> Growth<'a> {
             while let Some(at) = stack.pop() {
                 let node = &tree.nodes[at as usize];
                 let first = self.first_core[at as usize];
-                if first == u32::MAX || node.nearest(centre) > self.reach {
+                // Pairs are met from their lower place.
+                if node.end <= place || first == u32::MAX || node.nearest(centre) > self.reach {
                     continue;
                 }
                 let whole = self.joined[at as usize];
@@ -183,7 +193,7 @@ impl<'a> Growth<'a> {
                 } else if node.right != 0 {
                     stack.extend([node.right, at + 1]);
                 } else {
-                    for other in node.start..node.end {
+                    for other in node.start.max(place + 1)..node.end {
                         if self.core[other as usize]
                             && squared_distance(&tree.points[other as usize], centre) <= self.reach
                         {

@@ -1,8 +1,7 @@
 //! Fuzzy C-means with two clusters; a rank belongs to the one where its membership is higher.
 //!
 //! Tuned over the fuzzifier m (1.5, 2, 2.5, 3) x 3 random starts. Each start draws every point's membership
-//! evenly from 0..1; the centres are the means weighted by `u^m`, the memberships follow from the distances
-//! ([`memberships`]), until none changes by `1e-5` or 150 iterations have passed.
+//! evenly from 0..1; the centres are the means weighted by `u^m`, the memberships follow from the distances ([`update`]), until none changes by `1e-5` or 150 iterations have passed.
 //! Source: Bezdek 1981; Dunn 1973. scikit-learn has no counterpart.
 //!
 //! Cost `O(n)` an iteration. A single distinct row, or n < 2: no candidates. Ties go to cluster 0. Large m can
@@ -59,90 +58,85 @@ impl Algorithm for Fuzzy {
 pub fn fit(space: &Space, m: f64, start: u64, tolerance: f64, max_iterations: usize) -> Vec<f64> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(SEED ^ start);
     let mut share: Vec<f64> = space.points().iter().map(|_| rng.gen_range(0.0..1.0)).collect();
-    for _ in 0..max_iterations {
-        if update(space, m, &mut share) < tolerance {
-            break;
-        }
-    }
+    iterate(space, m, &mut share, tolerance, max_iterations);
     share
 }
 
 /// One iteration: centres from the memberships, then memberships from the centres; the largest change.
 pub fn update(space: &Space, m: f64, share: &mut [f64]) -> f64 {
-    let centres = centres(space, m, share);
-    let power = Power::of(1.0 / (m - 1.0));
-    let mut largest = 0.0f64;
-    for (point, share) in space.points().iter().zip(share) {
-        let next = membership(point, &centres, power);
-        largest = largest.max((next - *share).abs());
-        *share = next;
-    }
-    largest
+    iterate(space, m, share, 0.0, 1)
 }
 
-fn centres(space: &Space, m: f64, share: &[f64]) -> [Row; 2] {
-    let power = Power::of(m);
-    let mut sums = [[0.0; 4]; 2];
-    let mut mass = [0.0; 2];
-    for ((point, &weight), &share) in space.points().iter().zip(space.weights()).zip(share) {
-        let parts = [weight * power.raise(share), weight * power.raise(1.0 - share)];
-        for c in 0..2 {
-            mass[c] += parts[c];
-            for axis in 0..4 {
-                sums[c][axis] += parts[c] * point[axis];
+/// Picks the powers of the grid without `powf`, which would cost more than all the rest.
+fn iterate(space: &Space, m: f64, share: &mut [f64], tolerance: f64, max_iterations: usize) -> f64 {
+    let run = Run { space, tolerance, max_iterations };
+    match m {
+        1.5 => run.iterate(share, |u| u * u.sqrt(), |ratio| ratio * ratio),
+        2.0 => run.iterate(share, |u| u * u, |ratio| ratio),
+        2.5 => run.iterate(share, |u| u * u * u.sqrt(), |ratio| (ratio * ratio).cbrt()),
+        3.0 => run.iterate(share, |u| u * u * u, |ratio| ratio.sqrt()),
+        _ => run.iterate(share, |u| u.powf(m), |ratio| ratio.powf(1.0 / (m - 1.0))),
+    }
+}
+
+struct Run<'a> {
+    space: &'a Space,
+    tolerance: f64,
+    max_iterations: usize,
+}
+
+impl Run<'_> {
+    /// `weigh(u) = u^m`, `raise(ratio) = ratio^(1 / (m - 1))`; the last iteration's largest change.
+    fn iterate(&self, share: &mut [f64], weigh: impl Fn(f64) -> f64, raise: impl Fn(f64) -> f64) -> f64 {
+        let (points, weights) = (self.space.points(), self.space.weights());
+        let mut sums = Sums::default();
+        for ((point, &weight), &share) in points.iter().zip(weights).zip(&*share) {
+            sums.add(point, weight * weigh(share), weight * weigh(1.0 - share));
+        }
+        let mut largest = 0.0f64;
+        for _ in 0..self.max_iterations {
+            let centres = sums.centres();
+            sums = Sums::default();
+            largest = 0.0;
+            for ((point, &weight), share) in points.iter().zip(weights).zip(&mut *share) {
+                let first = squared_distance(point, &centres[0]).max(SMALLEST_SQUARE);
+                let second = squared_distance(point, &centres[1]).max(SMALLEST_SQUARE);
+                let next = 1.0 / (1.0 + raise(first / second));
+                largest = largest.max((next - *share).abs());
+                *share = next;
+                sums.add(point, weight * weigh(next), weight * weigh(1.0 - next));
+            }
+            if largest < self.tolerance {
+                break;
             }
         }
+        largest
     }
-    // A cluster may lose all its mass to rounding (one far outlier): it then stays at the origin, the median.
-    [0, 1].map(|c| sums[c].map(|sum| if mass[c] > 0.0 { sum / mass[c] } else { 0.0 }))
 }
 
-/// The membership in the first of two centres: `1 / (1 + (d0 / d1)^(2 / (m - 1)))`.
-#[inline]
-fn membership(point: &Row, centres: &[Row; 2], power: Power) -> f64 {
-    let first = squared_distance(point, &centres[0]).max(SMALLEST_SQUARE);
-    let second = squared_distance(point, &centres[1]).max(SMALLEST_SQUARE);
-    1.0 / (1.0 + power.raise(first / second))
+/// Weighted sums of the points, a cluster each.
+#[derive(Debug, Default, Clone, Copy)]
+struct Sums {
+    points: [Row; 2],
+    mass: [f64; 2],
 }
 
-/// Powers that the grid needs without `powf`, which would cost more than all the rest.
-#[derive(Debug, Clone, Copy)]
-enum Power {
-    One,
-    Two,
-    Three,
-    Half,
-    ThreeHalves,
-    FiveHalves,
-    TwoThirds,
-    Other(f64),
-}
-
-impl Power {
-    fn of(exponent: f64) -> Self {
-        match exponent {
-            1.0 => Self::One,
-            2.0 => Self::Two,
-            3.0 => Self::Three,
-            0.5 => Self::Half,
-            1.5 => Self::ThreeHalves,
-            2.5 => Self::FiveHalves,
-            e if (e - 2.0 / 3.0).abs() < 1e-15 => Self::TwoThirds,
-            e => Self::Other(e),
-        }
-    }
-
+impl Sums {
     #[inline]
-    fn raise(self, x: f64) -> f64 {
-        match self {
-            Self::One => x,
-            Self::Two => x * x,
-            Self::Three => x * x * x,
-            Self::Half => x.sqrt(),
-            Self::ThreeHalves => x * x.sqrt(),
-            Self::FiveHalves => x * x * x.sqrt(),
-            Self::TwoThirds => (x * x).cbrt(),
-            Self::Other(exponent) => x.powf(exponent),
+    fn add(&mut self, point: &Row, first: f64, second: f64) {
+        self.mass[0] += first;
+        self.mass[1] += second;
+        for axis in 0..4 {
+            self.points[0][axis] += first * point[axis];
+            self.points[1][axis] += second * point[axis];
         }
+    }
+
+    /// A cluster may lose all its mass to rounding (one far outlier): its centre is then the origin, the median.
+    fn centres(&self) -> [Row; 2] {
+        [0, 1].map(|c| {
+            let mass = self.mass[c];
+            self.points[c].map(|sum| if mass > 0.0 { sum / mass } else { 0.0 })
+        })
     }
 }

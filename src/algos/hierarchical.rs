@@ -6,7 +6,7 @@
 //! weighted centres of at most [`super::cells::CELL_LIMIT`] cells, so that every merge height is off by at most two cell diameters.
 //! n < 3 or a single distinct row: no candidates. Equal rows are one weighted point and never part. Ties: see `linkage`.
 
-use super::linkage::{Method, Metric, last_two};
+use super::linkage::{Method, Metric, Scratch, last_two};
 use super::space::{EXACT_LIMIT, Space};
 use super::{Algorithm, Clustering, Row};
 
@@ -35,9 +35,10 @@ impl Algorithm for Hierarchical {
             return Vec::new();
         }
         let stand_ins = StandIns::of(space);
+        let mut scratch = Scratch::default();
         GRID.iter()
             .map(|&(method, metric)| {
-                let labels = stand_ins.last_two(space, method, metric);
+                let labels = stand_ins.last_two(space, method, metric, &mut scratch);
                 space.clustering(&labels, format!("linkage={}, metric={}", method.name(), metric.name()))
             })
             .collect()
@@ -46,7 +47,7 @@ impl Algorithm for Hierarchical {
 
 /// The two clusters of one pair, by point.
 pub fn point_labels(space: &Space, method: Method, metric: Metric) -> Vec<u32> {
-    StandIns::of(space).last_two(space, method, metric)
+    StandIns::of(space).last_two(space, method, metric, &mut Scratch::default())
 }
 
 /// The points themselves, or the cell centres above the exact limit.
@@ -75,11 +76,11 @@ impl StandIns {
         Self::Centres(centres, weights)
     }
 
-    fn last_two(&self, space: &Space, method: Method, metric: Metric) -> Vec<u32> {
+    fn last_two(&self, space: &Space, method: Method, metric: Metric, scratch: &mut Scratch) -> Vec<u32> {
         match self {
-            Self::Points => last_two(space.points(), space.weights(), method, metric),
+            Self::Points => last_two(space.points(), space.weights(), method, metric, scratch),
             Self::Centres(centres, weights) => {
-                let of_cell = last_two(centres, weights, method, metric);
+                let of_cell = last_two(centres, weights, method, metric, scratch);
                 space.cells().of_point.iter().map(|&cell| of_cell[cell as usize]).collect()
             }
         }

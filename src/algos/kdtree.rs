@@ -110,22 +110,28 @@ impl KdTree {
         (weight, sum)
     }
 
-    /// The smallest squared radius around `centre` that holds a weight of `k` or more (`k` >= 1, small).
+    /// The smallest squared radii around `centre` that hold a weight of `k` or more and of `k + 1` or more (`k` >= 1, small).
     /// Infinite when the whole tree weighs less.
-    pub fn kth_squared_distance(&self, centre: &Row, k: f64) -> f64 {
-        let mut near: Vec<(f64, f64)> = Vec::with_capacity(k as usize + 1);
+    pub fn kth_squared_distances(&self, centre: &Row, k: f64) -> [f64; 2] {
+        // The nearest points so far, ascending, as many as it takes to weigh k + 1.
+        let mut near: Vec<(f64, f64)> = Vec::with_capacity(k as usize + 2);
         let mut limit = f64::INFINITY;
-        let mut stack = vec![0u32];
-        while let Some(at) = stack.pop() {
-            let Some(node) = self.nodes.get(at as usize) else { break };
-            if node.nearest(centre) > limit {
+        let mut stack = [(0u32, 0.0); 64]; // depth is at most log2(2^32) + 1
+        let mut height = usize::from(!self.nodes.is_empty());
+        while height > 0 {
+            height -= 1;
+            let (at, nearest) = stack[height];
+            if nearest >= limit {
                 continue;
             }
+            let node = &self.nodes[at as usize];
             if node.right != 0 {
-                let (left, right) = (at + 1, node.right);
-                let left_first = self.nodes[left as usize].nearest(centre)
-                    <= self.nodes[right as usize].nearest(centre);
-                stack.extend(if left_first { [right, left] } else { [left, right] });
+                let left = (at + 1, self.nodes[at as usize + 1].nearest(centre));
+                let right = (node.right, self.nodes[node.right as usize].nearest(centre));
+                let (near, far) = if left.1 <= right.1 { (left, right) } else { (right, left) };
+                stack[height] = far;
+                stack[height + 1] = near;
+                height += 2;
                 continue;
             }
             for place in node.start as usize..node.end as usize {
@@ -133,12 +139,12 @@ impl KdTree {
                 if distance >= limit {
                     continue;
                 }
-                let position = near.partition_point(|&(other, _)| other <= distance);
+                let position = near.iter().take_while(|(other, _)| *other <= distance).count();
                 near.insert(position, (distance, self.weights[place]));
                 let mut held = 0.0;
                 for kept in 0..near.len() {
                     held += near[kept].1;
-                    if held >= k {
+                    if held > k {
                         limit = near[kept].0;
                         near.truncate(kept + 1);
                         break;
@@ -146,7 +152,12 @@ impl KdTree {
                 }
             }
         }
-        limit
+        let mut held = 0.0;
+        let kth = near.iter().find(|(_, weight)| {
+            held += weight;
+            held >= k
+        });
+        [kth.map_or(f64::INFINITY, |kth| kth.0), limit]
     }
 
     /// The index of the nearest point; the lowest index on a tie. 0 for an empty tree.
@@ -294,8 +305,8 @@ mod tests {
                     .flat_map(|i| vec![squared_distance(&points[i], centre); weights[i] as usize])
                     .collect();
                 all.sort_by(f64::total_cmp);
-                let kth = all.get(usize::from(k) - 1).copied().unwrap_or(f64::INFINITY);
-                prop_assert_eq!(tree.kth_squared_distance(centre, f64::from(k)), kth);
+                let kth = |k: u8| all.get(usize::from(k) - 1).copied().unwrap_or(f64::INFINITY);
+                prop_assert_eq!(tree.kth_squared_distances(centre, f64::from(k)), [kth(k), kth(k + 1)]);
             }
         }
     }
@@ -304,6 +315,6 @@ mod tests {
     fn an_empty_tree_holds_nothing() {
         let tree = KdTree::new(&[], &[]);
         assert_eq!(tree.weight_within(&[0.0; 4], 1.0, 1.0), 0.0);
-        assert_eq!(tree.kth_squared_distance(&[0.0; 4], 1.0), f64::INFINITY);
+        assert_eq!(tree.kth_squared_distances(&[0.0; 4], 1.0), [f64::INFINITY; 2]);
     }
 }

@@ -16,8 +16,10 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use super::space::{Space, squared_distance};
 use super::{Algorithm, Clustering, Row};
 
-/// Starts of every fit.
-pub const STARTS: u64 = 10;
+/// Fewest starts of a fit.
+pub const STARTS: usize = 10;
+/// Small sets have more local optima within reach of chance and cost little: up to 100 starts while `n x starts` stays below this.
+const START_BUDGET: usize = 6_400;
 const SEED: u64 = 0x6b6d_6561_6e73;
 const MAX_ITERATIONS: usize = 300;
 const RELATIVE_TOLERANCE: f64 = 1e-4;
@@ -51,9 +53,10 @@ pub struct Partition {
     pub inertia: f64,
 }
 
-/// The best of [`STARTS`] starts; `k` at least 1 and at most the number of distinct points.
+/// The best of at least [`STARTS`] starts; `k` at least 1 and at most the number of distinct points.
 pub fn fit(points: &[Row], weights: &[f64], k: usize) -> Partition {
-    (0..STARTS)
+    let starts = (START_BUDGET / points.len().max(1)).clamp(STARTS, 100) as u64;
+    (0..starts)
         .map(|start| single(points, weights, k, start))
         .reduce(|best, next| if next.inertia < best.inertia { next } else { best })
         .expect("there is at least one start")
@@ -143,15 +146,15 @@ fn lloyd(points: &[Row], weights: &[f64], mut centres: Vec<Row>) -> Partition {
 fn assign(points: &[Row], centres: &[Row], labels: &mut [u32]) -> bool {
     let mut changed = 0;
     for (point, label) in points.iter().zip(labels.iter_mut()) {
-        let mut nearest = (squared_distance(point, &centres[0]), 0);
+        let (mut shortest, mut nearest) = (squared_distance(point, &centres[0]), 0);
         for (i, centre) in centres.iter().enumerate().skip(1) {
             let distance = squared_distance(point, centre);
-            if distance < nearest.0 {
-                nearest = (distance, i as u32);
-            }
+            // Selects, not branches: near a boundary the outcome is a coin toss.
+            nearest = if distance < shortest { i as u32 } else { nearest };
+            shortest = if distance < shortest { distance } else { shortest };
         }
-        changed |= *label ^ nearest.1;
-        *label = nearest.1;
+        changed |= *label ^ nearest;
+        *label = nearest;
     }
     changed != 0
 }

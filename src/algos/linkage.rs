@@ -56,11 +56,18 @@ impl Metric {
     }
 }
 
+/// Room for the distance matrix, kept from one linkage to the next: fresh pages cost more than the linkage itself.
+#[derive(Debug, Default)]
+pub struct Scratch(Vec<f64>);
+
 /// Labels 0 and 1 of the last two clusters; the first point is in cluster 0.
-pub fn last_two(points: &[Row], weights: &[f64], method: Method, metric: Metric) -> Vec<u32> {
+pub fn last_two(points: &[Row], weights: &[f64], method: Method, metric: Metric, scratch: &mut Scratch) -> Vec<u32> {
+    if points.len() < 2 {
+        return vec![0; points.len()];
+    }
     let mut labels = match method {
         Method::Single => cut(&spanning_tree(points, metric)),
-        _ => chain(points, weights, method, metric),
+        _ => chain(points, weights, method, metric, scratch),
     };
     if labels.first() == Some(&1) {
         labels.iter_mut().for_each(|label| *label ^= 1);
@@ -73,10 +80,9 @@ fn columns(points: &[Row]) -> [Vec<f64>; 4] {
     [0, 1, 2, 3].map(|axis| points.iter().map(|point| point[axis]).collect())
 }
 
-/// The distance of `centre` to every point from `start` on (squared for [`Metric::Euclidean`]).
-fn distances_from(columns: &[Vec<f64>; 4], centre: &Row, metric: Metric, start: usize, out: &mut [f64]) {
-    let end = start + out.len();
-    let [a, b, c, d] = columns.each_ref().map(|column| &column[start..end]);
+/// The distance of `centre` to every point (squared for [`Metric::Euclidean`]).
+fn distances_from(columns: &[Vec<f64>; 4], centre: &Row, metric: Metric, out: &mut [f64]) {
+    let [a, b, c, d] = columns.each_ref().map(|column| &column[..out.len()]);
     match metric {
         Metric::Euclidean => {
             for i in 0..out.len() {
@@ -121,12 +127,10 @@ pub(crate) fn spanning_tree(points: &[Row], metric: Metric) -> Vec<Edge> {
             column.remove(next);
         });
         let left = index.len();
-        distances_from(&outside, &points[centre_index as usize], metric, 0, &mut row[..left]);
-        for i in 0..left {
-            if row[i] < nearest[i] {
-                nearest[i] = row[i];
-                from[i] = centre_index;
-            }
+        distances_from(&outside, &points[centre_index as usize], metric, &mut row[..left]);
+        for ((distance, nearest), from) in row.iter().zip(&mut nearest).zip(&mut from) {
+            *from = if distance < nearest { centre_index } else { *from };
+            *nearest = if distance < nearest { *distance } else { *nearest };
         }
         next = first_smallest(&nearest[..left]);
         edges.push(Edge {
@@ -156,41 +160,74 @@ fn cut(edges: &[Edge]) -> Vec<u32> {
 }
 
 fn first_smallest(values: &[f64]) -> usize {
-    let smallest = smallest(values.iter().copied());
+    // Independent lanes, which the compiler turns into vector instructions.
+    let mut lanes = [f64::INFINITY; 8];
+    let chunks = values.chunks_exact(8);
+    let rest = chunks.remainder().iter().copied().fold(f64::INFINITY, f64::min);
+    for chunk in chunks {
+        for lane in 0..8 {
+            lanes[lane] = if chunk[lane] < lanes[lane] { chunk[lane] } else { lanes[lane] };
+        }
+    }
+    let smallest = lanes.iter().copied().fold(rest, f64::min);
     values.iter().position(|&value| value == smallest).unwrap_or(0)
 }
 
-/// The minimum over independent lanes, which the compiler turns into vector instructions.
-#[inline]
-fn smallest(values: impl ExactSizeIterator<Item = f64>) -> f64 {
-    let mut lanes = [f64::INFINITY; 8];
-    for (i, value) in values.enumerate() {
-        let lane = &mut lanes[i % 8];
-        *lane = if value < *lane { value } else { *lane };
-    }
-    lanes.iter().copied().fold(f64::INFINITY, f64::min)
+/// The matrix of the clusters still apart, with the room of one row at most `points + PADDING` wide: a stride that is a
+/// power of two would put a whole column into a few cache sets.
+struct Matrix<'a> {
+    values: &'a mut [f64],
+    stride: usize,
 }
 
-fn chain(points: &[Row], weights: &[f64], method: Method, metric: Metric) -> Vec<u32> {
+const PADDING: usize = 8;
+
+impl Matrix<'_> {
+    fn row(&self, i: usize, width: usize) -> &[f64] {
+        &self.values[i * self.stride..i * self.stride + width]
+    }
+
+    /// Keeps the slots in `kept` (ascending), closing the gaps.
+    fn compact(&mut self, kept: &[usize]) {
+        let stride = kept.len() + PADDING;
+        for (i, &slot) in kept.iter().enumerate() {
+            for (j, &other) in kept.iter().enumerate() {
+                // Targets never lie beyond sources: i <= slot, j <= other and the stride shrinks.
+                self.values[i * stride + j] = self.values[slot * self.stride + other];
+            }
+        }
+        self.stride = stride;
+    }
+}
+
+/// The chain works on slots; a merged cluster keeps the higher slot and slots are compacted in order now and then.
+fn chain(points: &[Row], weights: &[f64], method: Method, metric: Metric, scratch: &mut Scratch) -> Vec<u32> {
     let n = points.len();
-    let mut matrix = full_matrix(points, weights, method, metric);
+    let mut matrix = full_matrix(points, weights, method, metric, &mut scratch.0);
     let mut size = weights.to_vec();
-    // Added to a row before its minimum is taken: infinite for clusters that are gone.
+    let mut point_of_slot: Vec<u32> = (0..n as u32).collect();
+    // Added to a row before its minimum is taken: infinite for slots that are gone.
     let mut gone = vec![0.0; n];
     let mut parent: Vec<u32> = (0..n as u32).collect();
     let mut links: Vec<usize> = Vec::new();
     let mut left = n;
-    let mut first_alive = 0;
     while left > 2 {
-        if links.is_empty() {
-            while gone[first_alive] > 0.0 {
-                first_alive += 1;
+        if left * 3 < size.len() * 2 {
+            let kept: Vec<usize> = (0..size.len()).filter(|&slot| gone[slot] == 0.0).collect();
+            matrix.compact(&kept);
+            for link in &mut links {
+                *link = kept.partition_point(|slot| slot < link);
             }
-            links.push(first_alive);
+            size = kept.iter().map(|&slot| size[slot]).collect();
+            point_of_slot = kept.iter().map(|&slot| point_of_slot[slot]).collect();
+            gone = vec![0.0; left];
+        }
+        if links.is_empty() {
+            links.extend(gone.iter().position(|&gone| gone == 0.0));
         }
         let (x, y) = loop {
             let x = links[links.len() - 1];
-            let row = &matrix[x * n..(x + 1) * n];
+            let row = matrix.row(x, gone.len());
             let closest = nearest_alive(row, &gone);
             if links.len() > 1 {
                 let before = links[links.len() - 2];
@@ -199,29 +236,29 @@ fn chain(points: &[Row], weights: &[f64], method: Method, metric: Metric) -> Vec
                     break (x.min(before), x.max(before));
                 }
             }
-            let y = (0..n).find(|&i| row[i] + gone[i] == closest).unwrap_or(x);
-            links.push(y);
+            let nearest = row.iter().zip(&gone).position(|(distance, gone)| distance + gone == closest);
+            links.push(nearest.unwrap_or(x));
         };
-        merge(&mut matrix, &size, x, y, method);
+        merge(&mut matrix, &size, &gone, x, y, method);
         size[y] += size[x];
         gone[x] = f64::INFINITY;
-        parent[x] = y as u32;
+        parent[point_of_slot[x] as usize] = point_of_slot[y];
         left -= 1;
     }
-    // A merged cluster lives on under the higher index, so parents are resolved from the top down.
-    let mut root = parent.clone();
+    // Parents have the higher index, so roots are resolved from the top down.
+    let mut root = parent;
     for i in (0..n).rev() {
-        root[i] = root[parent[i] as usize];
+        root[i] = root[root[i] as usize];
     }
     let zero = root.first().copied();
     root.iter().map(|&root| u32::from(Some(root) != zero)).collect()
 }
 
 fn nearest_alive(row: &[f64], gone: &[f64]) -> f64 {
-    let mut lanes = [f64::INFINITY; 4];
-    let (mut values, mut penalties) = (row.chunks_exact(4), gone.chunks_exact(4));
+    let mut lanes = [f64::INFINITY; 8];
+    let (mut values, mut penalties) = (row.chunks_exact(8), gone.chunks_exact(8));
     for (value, penalty) in values.by_ref().zip(penalties.by_ref()) {
-        for lane in 0..4 {
+        for lane in 0..8 {
             let distance = value[lane] + penalty[lane];
             lanes[lane] = if distance < lanes[lane] { distance } else { lanes[lane] };
         }
@@ -232,12 +269,23 @@ fn nearest_alive(row: &[f64], gone: &[f64]) -> f64 {
         .fold(f64::INFINITY, f64::min)
 }
 
-fn full_matrix(points: &[Row], weights: &[f64], method: Method, metric: Metric) -> Vec<f64> {
+fn full_matrix<'a>(
+    points: &[Row],
+    weights: &[f64],
+    method: Method,
+    metric: Metric,
+    room: &'a mut Vec<f64>,
+) -> Matrix<'a> {
     let n = points.len();
+    let stride = n + PADDING;
     let columns = columns(points);
-    let mut matrix = vec![0.0; n * n];
-    for (i, row) in matrix.chunks_exact_mut(n.max(1)).enumerate() {
-        distances_from(&columns, &points[i], metric, 0, row);
+    if room.len() < n * stride {
+        *room = vec![0.0; n * stride];
+    }
+    let values = &mut room[..n * stride];
+    for (i, row) in values.chunks_exact_mut(stride).enumerate() {
+        let row = &mut row[..n];
+        distances_from(&columns, &points[i], metric, row);
         match method {
             // Squared distances throughout, so that equal and near points lose no digits to roots.
             Method::Ward => {
@@ -253,14 +301,14 @@ fn full_matrix(points: &[Row], weights: &[f64], method: Method, metric: Metric) 
         }
         row[i] = f64::INFINITY;
     }
-    matrix
+    Matrix { values, stride }
 }
 
-/// Lance and Williams: the distances of `x` joined with `y`, written to `y`.
-fn merge(matrix: &mut [f64], size: &[f64], x: usize, y: usize, method: Method) {
-    let n = size.len();
-    let (low, high) = matrix.split_at_mut(y * n);
-    let (of_x, of_y) = (&low[x * n..(x + 1) * n], &mut high[..n]);
+/// Lance and Williams: the distances of `x` joined with `y`, written to `y` (`x < y`).
+fn merge(matrix: &mut Matrix<'_>, size: &[f64], gone: &[f64], x: usize, y: usize, method: Method) {
+    let (n, stride) = (size.len(), matrix.stride);
+    let (low, high) = matrix.values.split_at_mut(y * stride);
+    let (of_x, of_y) = (&low[x * stride..x * stride + n], &mut high[..n]);
     let apart = of_y[x];
     let (size_x, size_y) = (size[x], size[y]);
     match method {
@@ -282,8 +330,10 @@ fn merge(matrix: &mut [f64], size: &[f64], x: usize, y: usize, method: Method) {
         }
     }
     of_y[y] = f64::INFINITY;
-    for i in 0..n {
-        matrix[i * n + y] = matrix[y * n + i];
+    for (i, gone) in gone.iter().enumerate() {
+        if *gone == 0.0 {
+            matrix.values[i * stride + y] = matrix.values[y * stride + i];
+        }
     }
 }
 
