@@ -55,11 +55,15 @@ pub struct Partition {
 
 /// The best of at least [`STARTS`] starts; `k` at least 1 and at most the number of distinct points.
 pub fn fit(points: &[Row], weights: &[f64], k: usize) -> Partition {
-    let starts = (START_BUDGET / points.len().max(1)).clamp(STARTS, 100) as u64;
-    (0..starts)
+    (0..starts(points.len()))
         .map(|start| single(points, weights, k, start))
         .reduce(|best, next| if next.inertia < best.inertia { next } else { best })
         .expect("there is at least one start")
+}
+
+/// The number of starts for so many distinct points.
+pub fn starts(points: usize) -> u64 {
+    (START_BUDGET / points.max(1)).clamp(STARTS, 100) as u64
 }
 
 /// The fit of one start; the same number gives the same start.

@@ -1,7 +1,7 @@
 //! Gaussian mixture of two components; a rank belongs to the one with the higher responsibility.
 //!
-//! EM with log-sum-exp, started from up to three single k-means fits ([`kmeans::single`]; starts that agree run once),
-//! at most 100 iterations, until the mean log-likelihood gains less than `1e-3`; `1e-6` is added to every variance.
+//! EM with log-sum-exp, started from single k-means fits ([`kmeans::single`], as many as k-means itself has starts; those that
+//! agree run once), at most 100 iterations, until the mean log-likelihood gains less than `1e-3`; `1e-6` is added to every variance.
 //! The start with the highest last lower bound wins and is kept even when it did not converge.
 //! Source: scikit-learn `GaussianMixture(2, n_init=3, reg_covar=1e-6)`; Bishop, *Pattern Recognition and Machine Learning*, 9.2.
 //!
@@ -23,7 +23,6 @@ use super::kmeans;
 use super::space::Space;
 use super::{Algorithm, Clustering, Row};
 
-const INITS: u64 = 3;
 const MAX_ITERATIONS: usize = 100;
 const TOLERANCE: f64 = 1e-3;
 
@@ -82,7 +81,7 @@ fn starts(space: &Space) -> Vec<Vec<u32>> {
     if space.points().len() < 2 {
         return starts;
     }
-    for init in 0..INITS {
+    for init in 0..kmeans::starts(space.points().len()) {
         let mut labels = kmeans::single(space.points(), space.weights(), 2, init).labels;
         let first = labels[0];
         labels.iter_mut().for_each(|label| *label ^= first);
