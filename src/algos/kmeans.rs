@@ -1,0 +1,209 @@
+//! k-means: the ranks fall into k groups around their means; k = 2, 3, 4.
+//!
+//! Ten starts by greedy k-means++ (Arthur & Vassilvitskii 2007, with scikit-learn's `2 + ln k` trials a centre), Lloyd's
+//! iteration until no label changes or the centres move by less than `1e-4` of the mean column variance, at most 300 times;
+//! the lowest inertia wins, the earlier start on a tie. Source: scikit-learn `KMeans(n_init=10)`.
+//!
+//! Cost `O(10 n k)` an iteration. k must be below n and at most the number of distinct rows; n < 3 gives no candidate.
+//! Ties in distance go to the earlier centre. Generators are seeded by the start's number alone and draw from the
+//! points of [`Space`], so that the order of the ranks plays no part.
+//!
+//! Why not linfa-clustering in the product: see `linfa_agrees` below, which keeps it as a cross-check.
+
+use rand::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use super::space::{Space, squared_distance};
+use super::{Algorithm, Clustering, Row};
+
+/// Fewest starts of a fit.
+pub const STARTS: usize = 10;
+/// Small sets have more local optima within reach of chance and cost little: up to 100 starts while `n x starts` stays below this.
+const START_BUDGET: usize = 6_400;
+const SEED: u64 = 0x6b6d_6561_6e73;
+const MAX_ITERATIONS: usize = 300;
+const RELATIVE_TOLERANCE: f64 = 1e-4;
+
+/// See the module.
+#[derive(Debug, Clone, Copy)]
+pub struct KMeans;
+
+impl Algorithm for KMeans {
+    fn name(&self) -> &'static str {
+        "kmeans"
+    }
+
+    fn candidates(&self, space: &Space) -> Vec<Clustering> {
+        (2..=4)
+            .filter(|&k| k < space.len() && k <= space.points().len())
+            .map(|k| {
+                let fit = fit(space.points(), space.weights(), k);
+                space.clustering(&fit.labels, format!("k={k}"))
+            })
+            .collect()
+    }
+}
+
+/// The outcome of Lloyd's iteration.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Partition {
+    /// The cluster of each point, below k.
+    pub labels: Vec<u32>,
+    /// Weighted sum of squared distances to the cluster means.
+    pub inertia: f64,
+}
+
+/// The best of at least [`STARTS`] starts; `k` at least 1 and at most the number of distinct points.
+pub fn fit(points: &[Row], weights: &[f64], k: usize) -> Partition {
+    (0..starts(points.len()))
+        .map(|start| single(points, weights, k, start))
+        .reduce(|best, next| if next.inertia < best.inertia { next } else { best })
+        .expect("there is at least one start")
+}
+
+/// The number of starts for so many distinct points.
+pub fn starts(points: usize) -> u64 {
+    (START_BUDGET / points.max(1)).clamp(STARTS, 100) as u64
+}
+
+/// The fit of one start; the same number gives the same start.
+pub fn single(points: &[Row], weights: &[f64], k: usize, start: u64) -> Partition {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(SEED ^ (start << 8) ^ k as u64);
+    let centres = plus_plus(points, weights, k, &mut rng);
+    lloyd(points, weights, centres)
+}
+
+fn plus_plus(points: &[Row], weights: &[f64], k: usize, rng: &mut Xoshiro256PlusPlus) -> Vec<Row> {
+    let first = draw(weights.iter().copied(), weights.iter().sum(), rng);
+    let mut centres = vec![points[first]];
+    let mut nearest: Vec<f64> = points
+        .iter()
+        .map(|point| squared_distance(point, &points[first]))
+        .collect();
+    let trials = 2 + (k as f64).ln() as usize;
+    while centres.len() < k {
+        let mass = || nearest.iter().zip(weights).map(|(distance, weight)| distance * weight);
+        let total: f64 = mass().sum();
+        let mut best: Option<(f64, usize, Vec<f64>)> = None;
+        for _ in 0..trials {
+            let candidate = draw(mass(), total, rng);
+            let closer: Vec<f64> = points
+                .iter()
+                .zip(&nearest)
+                .map(|(point, &known)| known.min(squared_distance(point, &points[candidate])))
+                .collect();
+            let potential: f64 = closer.iter().zip(weights).map(|(distance, weight)| distance * weight).sum();
+            if best.as_ref().is_none_or(|known| potential < known.0) {
+                best = Some((potential, candidate, closer));
+            }
+        }
+        let Some((_, chosen, closer)) = best else { break };
+        centres.push(points[chosen]);
+        nearest = closer;
+    }
+    centres
+}
+
+/// An index drawn in proportion to its mass; the last index with any mass when rounding runs past the end.
+fn draw(mass: impl Iterator<Item = f64>, total: f64, rng: &mut Xoshiro256PlusPlus) -> usize {
+    let mut left = rng.gen_range(0.0..1.0) * total;
+    let mut last = 0;
+    for (i, share) in mass.enumerate() {
+        if share > 0.0 {
+            last = i;
+            if left < share {
+                return i;
+            }
+        }
+        left -= share;
+    }
+    last
+}
+
+fn lloyd(points: &[Row], weights: &[f64], mut centres: Vec<Row>) -> Partition {
+    let tolerance = RELATIVE_TOLERANCE * mean_variance(points, weights);
+    let mut labels = vec![u32::MAX; points.len()];
+    for _ in 0..MAX_ITERATIONS {
+        let changed = assign(points, &centres, &mut labels);
+        if !changed {
+            break;
+        }
+        let moved = means(points, weights, &labels, &centres);
+        let shift: f64 = centres.iter().zip(&moved).map(|(a, b)| squared_distance(a, b)).sum();
+        centres = moved;
+        if shift <= tolerance {
+            assign(points, &centres, &mut labels);
+            break;
+        }
+    }
+    let centres = means(points, weights, &labels, &centres);
+    let inertia = points
+        .iter()
+        .zip(weights)
+        .zip(&labels)
+        .map(|((point, weight), &label)| weight * squared_distance(point, &centres[label as usize]))
+        .sum();
+    Partition { labels, inertia }
+}
+
+/// Gives each point the label of its nearest centre (the earlier on a tie); whether any changed.
+fn assign(points: &[Row], centres: &[Row], labels: &mut [u32]) -> bool {
+    let mut changed = 0;
+    for (point, label) in points.iter().zip(labels.iter_mut()) {
+        let (mut shortest, mut nearest) = (squared_distance(point, &centres[0]), 0);
+        for (i, centre) in centres.iter().enumerate().skip(1) {
+            let distance = squared_distance(point, centre);
+            // Selects, not branches: near a boundary the outcome is a coin toss.
+            nearest = if distance < shortest { i as u32 } else { nearest };
+            shortest = if distance < shortest { distance } else { shortest };
+        }
+        changed |= *label ^ nearest;
+        *label = nearest;
+    }
+    changed != 0
+}
+
+/// The cluster means; a cluster that lost all its points moves to the point farthest from its own centre.
+fn means(points: &[Row], weights: &[f64], labels: &[u32], centres: &[Row]) -> Vec<Row> {
+    let mut sums = vec![([0.0; 4], 0.0); centres.len()];
+    for ((point, &weight), &label) in points.iter().zip(weights).zip(labels) {
+        let (sum, total) = &mut sums[label as usize];
+        *total += weight;
+        for axis in 0..4 {
+            sum[axis] += weight * point[axis];
+        }
+    }
+    let mut taken = Vec::new();
+    sums.iter()
+        .map(|&(sum, total)| {
+            if total > 0.0 {
+                return sum.map(|value| value / total);
+            }
+            let mut farthest = (-1.0, 0);
+            for (i, (point, &label)) in points.iter().zip(labels).enumerate() {
+                let distance = squared_distance(point, &centres[label as usize]);
+                if distance > farthest.0 && !taken.contains(&i) {
+                    farthest = (distance, i);
+                }
+            }
+            taken.push(farthest.1);
+            points[farthest.1]
+        })
+        .collect()
+}
+
+fn mean_variance(points: &[Row], weights: &[f64]) -> f64 {
+    let total: f64 = weights.iter().sum();
+    let mut mean = [0.0; 4];
+    for (point, weight) in points.iter().zip(weights) {
+        for axis in 0..4 {
+            mean[axis] += weight * point[axis] / total;
+        }
+    }
+    let spread: f64 = points
+        .iter()
+        .zip(weights)
+        .map(|(point, weight)| weight * squared_distance(point, &mean))
+        .sum();
+    spread / total / 4.0
+}
