@@ -1,0 +1,130 @@
+//! Arrow IPC, the file and the stream form, read record batch by record batch.
+
+use std::fs::File;
+use std::io::{BufReader, Read, Seek};
+use std::path::{Path, PathBuf};
+
+use polars::prelude::DataFrame;
+use polars_arrow::array::Array;
+use polars_arrow::datatypes::ArrowSchema;
+use polars_arrow::io::ipc::read::{
+    FileReader, StreamReader, StreamState, read_file_metadata, read_stream_metadata,
+};
+use polars_arrow::record_batch::RecordBatchT;
+
+use super::error::SourceError;
+use super::frame::{rows_of, wanted_columns};
+use super::guard::guarded;
+use super::rows::Rows;
+
+type Input = BufReader<File>;
+type RecordBatch = RecordBatchT<Box<dyn Array>>;
+
+/// Opens a file, whichever of the two forms it has.
+///
+/// # Errors
+/// A file that can't be read, is empty, is no Arrow file, or lacks a column.
+pub(super) fn open(path: &Path) -> Result<ArrowBatches, SourceError> {
+    let file = File::open(path).map_err(SourceError::io(path))?;
+    let mut input = BufReader::with_capacity(1 << 18, file);
+    let mut head = Vec::new();
+    input.by_ref().take(8).read_to_end(&mut head).map_err(SourceError::io(path))?;
+    input.rewind().map_err(SourceError::io(path))?;
+    let blocks = match head.as_slice() {
+        [] => return Err(SourceError::Empty(path.to_owned())),
+        [b'A', b'R', b'R', b'O', b'W', b'1', ..] => open_file(path, input)?,
+        [0xff, 0xff, 0xff, 0xff, ..] => open_stream(path, input)?,
+        _ => {
+            return Err(SourceError::WrongFormat {
+                path: path.to_owned(),
+                expected: "Arrow IPC",
+                advice: "it begins with neither ARROW1 nor a stream's mark".to_owned(),
+            });
+        }
+    };
+    Ok(ArrowBatches {
+        path: path.to_owned(),
+        blocks,
+        number: 0,
+        done: false,
+    })
+}
+
+/// The batches of one file.
+pub(super) struct ArrowBatches {
+    path: PathBuf,
+    blocks: Blocks,
+    number: usize,
+    done: bool,
+}
+
+enum Blocks {
+    File(Box<FileReader<Input>>),
+    Stream(Box<StreamReader<Input>>),
+}
+
+fn open_file(path: &Path, mut input: Input) -> Result<Blocks, SourceError> {
+    let metadata = guarded(|| read_file_metadata(&mut input))
+        .map_err(|reason| SourceError::corrupt(path, "the footer", reason))?;
+    let projection = projection(path, &metadata.schema)?;
+    let reader = guarded(|| Ok::<_, String>(FileReader::new(input, metadata, Some(projection), None)))
+        .map_err(|reason| SourceError::corrupt(path, "the schema", reason))?;
+    Ok(Blocks::File(Box::new(reader)))
+}
+
+fn open_stream(path: &Path, mut input: Input) -> Result<Blocks, SourceError> {
+    let metadata = guarded(|| read_stream_metadata(&mut input))
+        .map_err(|reason| SourceError::corrupt(path, "the schema", reason))?;
+    let projection = projection(path, &metadata.schema)?;
+    let reader = guarded(|| Ok::<_, String>(StreamReader::new(input, metadata, Some(projection))))
+        .map_err(|reason| SourceError::corrupt(path, "the schema", reason))?;
+    Ok(Blocks::Stream(Box::new(reader)))
+}
+
+/// Positions of the wanted columns, ascending.
+fn projection(path: &Path, schema: &ArrowSchema) -> Result<Vec<usize>, SourceError> {
+    let names = schema.iter_names().map(|name| name.as_str());
+    let wanted = wanted_columns(path, names.clone(), true)?;
+    let positions = names.enumerate().filter(|(_, name)| wanted.iter().any(|wanted| wanted == name));
+    Ok(positions.map(|(position, _)| position).collect())
+}
+
+impl Blocks {
+    fn next(&mut self) -> Result<Option<RecordBatch>, String> {
+        match self {
+            Self::File(reader) => reader.next().transpose().map_err(|error| error.to_string()),
+            Self::Stream(reader) => match reader.next() {
+                None => Ok(None),
+                Some(Ok(StreamState::Some(batch))) => Ok(Some(batch)),
+                Some(Ok(StreamState::Waiting)) => {
+                    Err("the stream stops without its end mark: the file was cut short".to_owned())
+                }
+                Some(Err(error)) => Err(error.to_string()),
+            },
+        }
+    }
+}
+
+impl Iterator for ArrowBatches {
+    type Item = Result<Rows, SourceError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.done {
+            return None;
+        }
+        let blocks = &mut self.blocks;
+        let batch = guarded(|| blocks.next().map(|batch| batch.map(DataFrame::from)));
+        let place = format!("record batch {}", self.number);
+        self.number += 1;
+        let rows = match batch {
+            Ok(None) => {
+                self.done = true;
+                return None;
+            }
+            Ok(Some(frame)) => rows_of(&self.path, &frame),
+            Err(reason) => Err(SourceError::corrupt(&self.path, place, reason)),
+        };
+        self.done |= rows.is_err();
+        Some(rows)
+    }
+}

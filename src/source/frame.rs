@@ -1,0 +1,280 @@
+//! From a Polars frame, with whatever column types the writer chose, to [`Rows`].
+
+use std::path::Path;
+
+use polars::prelude::*;
+
+use super::error::SourceError;
+use super::rows::{OPTIONAL, REQUIRED, Rows, TextColumn, first_of_text_array};
+use super::timestamp::{self, Micros};
+
+/// The columns to ask a file for.
+///
+/// # Errors
+/// A required column that the file lacks, with those that it has.
+pub(super) fn wanted_columns<'a>(
+    path: &Path,
+    there: impl Iterator<Item = &'a str> + Clone,
+    with_values: bool,
+) -> Result<Vec<String>, SourceError> {
+    for column in REQUIRED {
+        if !there.clone().any(|name| name == column) {
+            return Err(SourceError::MissingColumn {
+                path: path.to_owned(),
+                column,
+                found: there.collect::<Vec<_>>().join(", "),
+            });
+        }
+    }
+    let wanted = REQUIRED.iter().chain(&OPTIONAL).copied();
+    Ok(wanted
+        .filter(|&column| with_values || column != "metric_values")
+        .filter(|&column| there.clone().any(|name| name == column))
+        .map(str::to_owned)
+        .collect())
+}
+
+/// Turns a frame into rows.
+///
+/// # Errors
+/// A column whose type can't stand for what the contract asks for.
+pub(super) fn rows_of(path: &Path, frame: &DataFrame) -> Result<Rows, SourceError> {
+    let reader = Columns { path, frame };
+    let value = match frame.column("metric_values") {
+        Ok(_) => reader.first_values("metric_values")?,
+        Err(_) => Vec::new(),
+    };
+    Ok(Rows {
+        timestamp: reader.times("timestamp")?,
+        job: reader.text("job")?,
+        metric_name: reader.text("metric_name")?,
+        subname: reader.text("subname")?,
+        rank: reader.integers("rank")?,
+        iteration: reader.integers("iteration")?,
+        node: reader.optional_text("node")?,
+        rerun_uuid: reader.optional_text("rerun_uuid")?,
+        value,
+    })
+}
+
+struct Columns<'a> {
+    path: &'a Path,
+    frame: &'a DataFrame,
+}
+
+impl Columns<'_> {
+    fn series(&self, column: &'static str) -> Result<Series, SourceError> {
+        self.frame
+            .column(column)
+            .map(|found| found.as_materialized_series().rechunk())
+            .map_err(|_| SourceError::MissingColumn {
+                path: self.path.to_owned(),
+                column,
+                found: self.frame.get_column_names_str().join(", "),
+            })
+    }
+
+    fn wrong_type(&self, column: &'static str, found: &DataType, expected: &'static str) -> SourceError {
+        SourceError::WrongType {
+            path: self.path.to_owned(),
+            column,
+            found: type_name(found),
+            expected,
+        }
+    }
+
+    /// Casts a column whose type was already found to be castable.
+    fn cast(&self, series: &Series, column: &'static str, to: &DataType) -> Result<Series, SourceError> {
+        series
+            .cast(to)
+            .map_err(|reason| SourceError::corrupt(self.path, format!("column `{column}`"), reason))
+    }
+
+    fn text(&self, column: &'static str) -> Result<TextColumn, SourceError> {
+        let series = self.series(column)?;
+        let text = match series.dtype() {
+            DataType::String => series,
+            DataType::Null | DataType::Binary | DataType::Categorical(..) | DataType::Enum(..) => {
+                self.cast(&series, column, &DataType::String)?
+            }
+            other => return Err(self.wrong_type(column, other, "text")),
+        };
+        let cells = text.str().map_err(|_| self.wrong_type(column, text.dtype(), "text"))?;
+        let mut coded = TextColumn::default();
+        coded.codes.reserve(cells.len());
+        cells.iter().for_each(|cell| coded.push(cell));
+        Ok(coded)
+    }
+
+    fn optional_text(&self, column: &'static str) -> Result<Option<TextColumn>, SourceError> {
+        match self.frame.column(column) {
+            Ok(_) => self.text(column).map(Some),
+            Err(_) => Ok(None),
+        }
+    }
+
+    fn integers(&self, column: &'static str) -> Result<Vec<Option<i64>>, SourceError> {
+        let series = self.series(column)?;
+        let kind = series.dtype();
+        if kind.is_integer() || kind.is_null() {
+            let wide = self.cast(&series, column, &DataType::Int64)?;
+            let cells = wide.i64().map_err(|_| self.wrong_type(column, kind, "an integer"))?;
+            return Ok(cells.iter().collect());
+        }
+        if kind.is_float() {
+            // Data frames turn integers with a gap into floats.
+            let wide = self.cast(&series, column, &DataType::Float64)?;
+            let cells = wide.f64().map_err(|_| self.wrong_type(column, kind, "an integer"))?;
+            return Ok(cells.iter().map(|cell| cell.and_then(whole)).collect());
+        }
+        if let Ok(cells) = series.str() {
+            let parsed = cells.iter().map(|cell| cell.and_then(|cell| cell.trim().parse().ok()));
+            return Ok(parsed.collect());
+        }
+        Err(self.wrong_type(column, kind, "an integer"))
+    }
+
+    fn times(&self, column: &'static str) -> Result<Vec<Option<Micros>>, SourceError> {
+        const EXPECTED: &str = "a DateTime, epoch seconds or text";
+        let series = self.series(column)?;
+        let kind = series.dtype();
+        let to_micros = match kind {
+            DataType::Datetime(TimeUnit::Nanoseconds, _) => |ticks: i64| ticks.div_euclid(1_000),
+            DataType::Datetime(TimeUnit::Microseconds, _) => |ticks: i64| ticks,
+            DataType::Datetime(TimeUnit::Milliseconds, _) => |ticks: i64| ticks.saturating_mul(1_000),
+            DataType::Date => |days: i64| days.saturating_mul(86_400_000_000),
+            DataType::String => {
+                let cells = series.str().map_err(|_| self.wrong_type(column, kind, EXPECTED))?;
+                return Ok(cells.iter().map(|cell| cell.and_then(timestamp::parse)).collect());
+            }
+            kind if kind.is_primitive_numeric() => {
+                let wide = self.cast(&series, column, &DataType::Float64)?;
+                let cells = wide.f64().map_err(|_| self.wrong_type(column, kind, EXPECTED))?;
+                return Ok(cells.iter().map(|cell| cell.and_then(timestamp::from_epoch)).collect());
+            }
+            other => return Err(self.wrong_type(column, other, EXPECTED)),
+        };
+        let ticks = self.cast(&series.to_physical_repr(), column, &DataType::Int64)?;
+        let cells = ticks.i64().map_err(|_| self.wrong_type(column, kind, EXPECTED))?;
+        Ok(cells.iter().map(|cell| cell.map(to_micros)).collect())
+    }
+
+    fn first_values(&self, column: &'static str) -> Result<Vec<Option<f64>>, SourceError> {
+        const EXPECTED: &str = "an array of numbers";
+        let series = self.series(column)?;
+        match series.dtype() {
+            DataType::List(inner) if inner.is_primitive_numeric() || inner.is_null() => {
+                let wide = self.cast(&series, column, &DataType::List(Box::new(DataType::Float64)))?;
+                let lists = wide.list().map_err(|_| self.wrong_type(column, wide.dtype(), EXPECTED))?;
+                let mut first = Vec::with_capacity(lists.len());
+                for lists in lists.downcast_iter() {
+                    let cells = lists
+                        .values()
+                        .as_any()
+                        .downcast_ref::<polars_arrow::array::PrimitiveArray<f64>>()
+                        .ok_or_else(|| self.wrong_type(column, series.dtype(), EXPECTED))?;
+                    let ends = lists.offsets().as_slice();
+                    first.extend(ends.windows(2).enumerate().map(|(row, ends)| {
+                        let null = lists.validity().is_some_and(|valid| !valid.get_bit(row));
+                        let empty = ends[0] == ends[1];
+                        if null || empty { None } else { cells.get(ends[0] as usize) }
+                    }));
+                }
+                Ok(first)
+            }
+            DataType::String => {
+                let cells = series.str().map_err(|_| self.wrong_type(column, series.dtype(), EXPECTED))?;
+                let parse = |cell: Option<&str>| cell.map_or(Ok(None), first_of_text_array);
+                cells.iter().map(parse).collect::<Result<_, _>>().map_err(|_| {
+                    self.wrong_type(column, series.dtype(), "an array of numbers, or text like [0.1,0.2]")
+                })
+            }
+            DataType::Null => Ok(vec![None; series.len()]),
+            other => Err(self.wrong_type(column, other, EXPECTED)),
+        }
+    }
+}
+
+fn whole(number: f64) -> Option<i64> {
+    (number.fract() == 0.0 && number.abs() < 9e15).then_some(number as i64)
+}
+
+/// A type's name without the crate's default formatting of frames.
+fn type_name(kind: &DataType) -> String {
+    match kind {
+        DataType::List(inner) => format!("array of {}", type_name(inner)),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame_with(timestamp: Column, rank: Column, values: Column) -> DataFrame {
+        let rows = timestamp.len();
+        let text = |name: &str, word: &str| Column::new(name.into(), vec![word; rows]);
+        DataFrame::new_infer_height(vec![
+            timestamp,
+            text("job", "j"),
+            text("metric_name", "megatron_timers"),
+            text("subname", "forward-compute"),
+            rank,
+            Column::new("iteration".into(), vec![7i64; rows]),
+            values,
+        ])
+        .expect("columns of one length")
+    }
+
+    fn arrays(cells: &[&[f64]]) -> Column {
+        let lists: Vec<Series> = cells.iter().map(|cell| Series::new("".into(), cell)).collect();
+        Column::new("metric_values".into(), lists)
+    }
+
+    #[test]
+    fn the_writers_types_do_not_matter() {
+        let moment = 1_772_352_000_000_000;
+        let times = [
+            Column::new("timestamp".into(), [1_772_352_000u32]),
+            Column::new("timestamp".into(), ["2026-03-01 08:00:00"]),
+            Column::new("timestamp".into(), [1_772_352_000_000i64])
+                .cast(&DataType::Datetime(TimeUnit::Milliseconds, None))
+                .expect("a time"),
+        ];
+        let ranks = [
+            Column::new("rank".into(), [5u8]),
+            Column::new("rank".into(), [5i16]),
+            Column::new("rank".into(), [5.0f64]),
+            Column::new("rank".into(), ["5"]),
+        ];
+        for time in &times {
+            for rank in &ranks {
+                let frame = frame_with(time.clone(), rank.clone(), arrays(&[&[0.5, 0.25]]));
+                let rows = rows_of(Path::new("x"), &frame).expect("rows");
+                assert_eq!(rows.timestamp, [Some(moment)], "{time:?}");
+                assert_eq!(rows.rank, [Some(5)], "{rank:?}");
+                assert_eq!(rows.value, [Some(0.5)]);
+            }
+        }
+    }
+
+    #[test]
+    fn empty_and_textual_arrays_are_read() {
+        let time = Column::new("timestamp".into(), [0u32, 1]);
+        let rank = Column::new("rank".into(), [0i32, 1]);
+        let frame = frame_with(time.clone(), rank.clone(), arrays(&[&[], &[2.0]]));
+        assert_eq!(rows_of(Path::new("x"), &frame).expect("rows").value, [None, Some(2.0)]);
+        let text = Column::new("metric_values".into(), ["[]", "[0.5]"]);
+        let frame = frame_with(time, rank, text);
+        assert_eq!(rows_of(Path::new("x"), &frame).expect("rows").value, [None, Some(0.5)]);
+    }
+
+    #[test]
+    fn a_wrong_type_names_the_column_and_what_was_found() {
+        let time = Column::new("timestamp".into(), [0u32]);
+        let rank = Column::new("rank".into(), [0i32]);
+        let frame = frame_with(time, rank, Column::new("metric_values".into(), [1.5f64]));
+        let error = rows_of(Path::new("x.parquet"), &frame).expect_err("not an array").to_string();
+        assert!(error.contains("`metric_values`") && error.contains("f64"), "{error}");
+    }
+}

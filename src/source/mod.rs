@@ -1,0 +1,22 @@
+//! Where rows come from: files of `megatron_metrics` in four formats, read in batches that a [`Scan`] digests.
+//!
+//! Data flows [`discover`] -> [`scan()`] -> [`Rows`] -> whatever implements [`Scan`]. A source other than files
+//! makes [`Rows`] too and feeds the same scans.
+
+mod arrow;
+mod csv;
+mod discover;
+mod error;
+mod frame;
+mod guard;
+mod ndjson;
+mod parquet;
+mod rows;
+mod scan;
+pub mod timestamp;
+
+pub use discover::{Discovered, ENDINGS, Format, SourceFile, discover};
+pub use error::SourceError;
+pub use rows::{OPTIONAL, REQUIRED, Rows, TextColumn};
+pub use scan::{Need, PartStatistics, Scan, scan};
+pub use timestamp::Micros;

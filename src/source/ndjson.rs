@@ -1,0 +1,199 @@
+//! NDJSON (ClickHouse's `JSONEachRow`) from a file or standard input, read line by line.
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+
+use serde::Deserialize;
+
+use super::discover::SourceFile;
+use super::error::SourceError;
+use super::rows::{REQUIRED, Rows, TextColumn, first_of_text_array};
+use super::scan::BATCH_ROWS;
+use super::timestamp;
+
+/// Opens a file or standard input.
+///
+/// # Errors
+/// A file that can't be read or is empty.
+pub(super) fn open(file: &SourceFile) -> Result<NdjsonBatches, SourceError> {
+    let input: Box<dyn BufRead> = if file.is_stdin() {
+        Box::new(BufReader::new(std::io::stdin()))
+    } else {
+        let opened = File::open(&file.path).map_err(SourceError::io(&file.path))?;
+        if opened.metadata().map_err(SourceError::io(&file.path))?.len() == 0 {
+            return Err(SourceError::Empty(file.path.clone()));
+        }
+        Box::new(BufReader::with_capacity(1 << 18, opened))
+    };
+    Ok(NdjsonBatches {
+        path: file.path.clone(),
+        input,
+        line: 0,
+        buffer: String::new(),
+        done: false,
+    })
+}
+
+/// The batches of one file.
+pub(super) struct NdjsonBatches {
+    path: PathBuf,
+    input: Box<dyn BufRead>,
+    line: u64,
+    buffer: String,
+    done: bool,
+}
+
+#[derive(Deserialize)]
+struct Line<'a> {
+    #[serde(borrow)]
+    timestamp: Option<Cell<'a>>,
+    #[serde(borrow)]
+    job: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    metric_name: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    subname: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    rank: Option<Cell<'a>>,
+    #[serde(borrow)]
+    iteration: Option<Cell<'a>>,
+    #[serde(borrow)]
+    metric_values: Option<Values<'a>>,
+    #[serde(borrow)]
+    node: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    rerun_uuid: Option<Cow<'a, str>>,
+}
+
+/// A number, or a number or time in quotes.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Cell<'a> {
+    Integer(i64),
+    Float(f64),
+    #[serde(borrow)]
+    Text(Cow<'a, str>),
+}
+
+impl Cell<'_> {
+    fn integer(&self) -> Option<i64> {
+        match self {
+            Self::Integer(number) => Some(*number),
+            Self::Float(number) => (number.fract() == 0.0 && number.abs() < 9e15).then_some(*number as i64),
+            Self::Text(text) => text.trim().parse().ok(),
+        }
+    }
+
+    fn time(&self) -> Option<timestamp::Micros> {
+        match self {
+            Self::Integer(number) => timestamp::from_epoch(*number as f64),
+            Self::Float(number) => timestamp::from_epoch(*number),
+            Self::Text(text) => timestamp::parse(text),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Values<'a> {
+    Numbers(Vec<Option<f64>>),
+    #[serde(borrow)]
+    Text(Cow<'a, str>),
+}
+
+impl NdjsonBatches {
+    fn batch(&mut self) -> Result<Rows, SourceError> {
+        let mut rows = Rows {
+            node: Some(TextColumn::default()),
+            rerun_uuid: Some(TextColumn::default()),
+            ..Rows::default()
+        };
+        while rows.len() < BATCH_ROWS {
+            self.buffer.clear();
+            let read = self.input.read_line(&mut self.buffer);
+            self.line += 1;
+            if read.map_err(SourceError::io(&self.path))? == 0 {
+                self.done = true;
+                break;
+            }
+            if !self.buffer.trim().is_empty() {
+                self.push(&mut rows)?;
+            }
+        }
+        if self.done && self.line == 1 {
+            return Err(SourceError::Empty(self.path.clone()));
+        }
+        Ok(rows)
+    }
+
+    fn push(&self, rows: &mut Rows) -> Result<(), SourceError> {
+        let line: Line = serde_json::from_str(&self.buffer)
+            .map_err(|reason| SourceError::corrupt(&self.path, self.place(), reason))?;
+        let there = [
+            line.timestamp.is_some(),
+            line.job.is_some(),
+            line.metric_name.is_some(),
+            line.subname.is_some(),
+            line.rank.is_some(),
+            line.iteration.is_some(),
+            line.metric_values.is_some(),
+        ];
+        if let Some(column) = REQUIRED.iter().zip(there).find_map(|(column, there)| (!there).then_some(*column)) {
+            self.check_key(column)?;
+        }
+        let first = match line.metric_values {
+            None => Ok(None),
+            Some(Values::Numbers(numbers)) => Ok(numbers.first().copied().flatten()),
+            Some(Values::Text(text)) => first_of_text_array(&text),
+        };
+        rows.value.push(first.map_err(|reason| {
+            SourceError::corrupt(&self.path, format!("{}, column `metric_values`", self.place()), reason)
+        })?);
+        rows.timestamp.push(line.timestamp.and_then(|cell| cell.time()));
+        rows.job.push(line.job.as_deref());
+        rows.metric_name.push(line.metric_name.as_deref());
+        rows.subname.push(line.subname.as_deref());
+        rows.rank.push(line.rank.and_then(|cell| cell.integer()));
+        rows.iteration.push(line.iteration.and_then(|cell| cell.integer()));
+        if let Some(column) = &mut rows.node {
+            column.push(line.node.as_deref());
+        }
+        if let Some(column) = &mut rows.rerun_uuid {
+            column.push(line.rerun_uuid.as_deref());
+        }
+        Ok(())
+    }
+
+    /// A key may be null in a row; a key that is not there means another kind of file.
+    fn check_key(&self, column: &'static str) -> Result<(), SourceError> {
+        let keys: serde_json::Map<String, serde_json::Value> = serde_json::from_str(&self.buffer)
+            .map_err(|reason| SourceError::corrupt(&self.path, self.place(), reason))?;
+        if keys.contains_key(column) {
+            return Ok(());
+        }
+        Err(SourceError::MissingColumn {
+            path: self.path.clone(),
+            column,
+            found: format!("{} ({})", keys.keys().cloned().collect::<Vec<_>>().join(", "), self.place()),
+        })
+    }
+
+    fn place(&self) -> String {
+        format!("line {}", self.line)
+    }
+}
+
+impl Iterator for NdjsonBatches {
+    type Item = Result<Rows, SourceError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.done {
+            return None;
+        }
+        let batch = self.batch();
+        self.done |= batch.is_err();
+        Some(batch)
+    }
+}

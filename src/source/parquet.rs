@@ -1,0 +1,187 @@
+//! Parquet: row groups that can't hold a row of the window are skipped by their statistics, the others are
+//! read one by one.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use polars::prelude::*;
+use polars_parquet::parquet::metadata::{FileMetadata, RowGroupMetadata};
+use polars_parquet::parquet::schema::types::{PrimitiveLogicalType, TimeUnit as ParquetUnit};
+use polars_parquet::parquet::statistics::Statistics;
+
+use super::error::SourceError;
+use super::frame::{rows_of, wanted_columns};
+use super::guard::guarded;
+use super::rows::Rows;
+use super::scan::{BATCH_ROWS, Need, PartStatistics};
+use super::timestamp::{self, Micros};
+
+/// A slice of one row group that is worth reading.
+#[derive(Debug)]
+pub(super) struct Part {
+    path: Arc<PathBuf>,
+    /// The file's metadata cut down to this row group, so that the reader walks over no other.
+    metadata: Arc<FileMetadata>,
+    columns: Arc<Vec<String>>,
+    row_group: usize,
+    first_row: usize,
+    rows: usize,
+}
+
+/// Reads the footer and decides which row groups are read.
+///
+/// # Errors
+/// A file that is empty, no Parquet, cut short, or lacks a column.
+pub(super) fn plan(
+    path: &Path,
+    need: &dyn Fn(&PartStatistics) -> Need,
+) -> Result<(Vec<Part>, Vec<PartStatistics>), SourceError> {
+    let file = File::open(path).map_err(SourceError::io(path))?;
+    check_marks(path, &file)?;
+    let mut reader = ParquetReader::new(file);
+    let metadata = guarded(|| reader.get_metadata().cloned())
+        .map_err(|reason| SourceError::corrupt(path, "the footer", reason))?;
+    let schema = guarded(|| reader.schema())
+        .map_err(|reason| SourceError::corrupt(path, "the schema", reason))?;
+    let names = || schema.iter_names().map(|name| name.as_str());
+    let everything = Arc::new(wanted_columns(path, names(), true)?);
+    let keys = Arc::new(wanted_columns(path, names(), false)?);
+
+    let path = Arc::new(path.to_owned());
+    let (mut parts, mut skipped) = (Vec::new(), Vec::new());
+    for (row_group, group) in metadata.row_groups.iter().enumerate() {
+        let statistics = statistics_of(group, &metadata);
+        let columns = match need(&statistics) {
+            Need::Nothing => {
+                skipped.push(statistics);
+                continue;
+            }
+            Need::Keys => &keys,
+            Need::Everything => &everything,
+        };
+        let mut alone = FileMetadata::clone(&metadata);
+        alone.row_groups = vec![group.clone()];
+        alone.num_rows = group.num_rows();
+        let alone = Arc::new(alone);
+        for first_row in (0..group.num_rows()).step_by(BATCH_ROWS) {
+            parts.push(Part {
+                path: Arc::clone(&path),
+                metadata: Arc::clone(&alone),
+                columns: Arc::clone(columns),
+                row_group,
+                first_row,
+                rows: BATCH_ROWS.min(group.num_rows() - first_row),
+            });
+        }
+    }
+    Ok((parts, skipped))
+}
+
+impl Part {
+    /// Reads and decodes the part.
+    ///
+    /// # Errors
+    /// Pages that can't be decoded, a column of a wrong type.
+    pub(super) fn read(&self) -> Result<Rows, SourceError> {
+        let file = File::open(self.path.as_path()).map_err(SourceError::io(self.path.as_path()))?;
+        let frame = guarded(|| {
+            let mut reader = ParquetReader::new(file)
+                .read_parallel(ParallelStrategy::None)
+                .with_columns(Some(self.columns.to_vec()))
+                .with_slice(Some((self.first_row, self.rows)));
+            reader.set_metadata(Arc::clone(&self.metadata));
+            reader.finish()
+        })
+        .map_err(|reason| {
+            let place = format!("row group {}", self.row_group);
+            SourceError::corrupt(self.path.as_path(), place, reason)
+        })?;
+        rows_of(&self.path, &frame)
+    }
+}
+
+/// A file that ends without the mark was cut short: the decoder's own words for that help nobody.
+fn check_marks(path: &Path, file: &File) -> Result<(), SourceError> {
+    use std::io::{Read, Seek, SeekFrom};
+    const MARK: &[u8; 4] = b"PAR1";
+    let (mut file, mut head, mut tail) = (file, [0; 4], [0; 4]);
+    let length = file.metadata().map_err(SourceError::io(path))?.len();
+    if length == 0 {
+        return Err(SourceError::Empty(path.to_owned()));
+    }
+    if length >= 4 {
+        file.read_exact(&mut head)
+            .and_then(|()| file.seek(SeekFrom::End(-4)))
+            .and_then(|_| file.read_exact(&mut tail))
+            .map_err(SourceError::io(path))?;
+    }
+    if &head != MARK {
+        return Err(SourceError::WrongFormat {
+            path: path.to_owned(),
+            expected: "Parquet",
+            advice: "it does not begin with PAR1".to_owned(),
+        });
+    }
+    if &tail != MARK || length < 12 {
+        let reason = "it begins as Parquet and does not end so: the file was cut short";
+        return Err(SourceError::corrupt(path, "the footer", reason));
+    }
+    file.rewind().map_err(SourceError::io(path))
+}
+
+fn statistics_of(group: &RowGroupMetadata, file: &FileMetadata) -> PartStatistics {
+    let column = |name: &str| {
+        let chunk = group.columns_under_root_iter(name)?.next()?;
+        let statistics = chunk.statistics(&file.footer_buf)?.ok()?;
+        Some((chunk, statistics))
+    };
+    let text = |name: &str| match column(name)?.1 {
+        // Long texts may be cut in statistics, so a maximum is a bound only below its cut.
+        Statistics::Binary(bounds) => {
+            let text = |bytes: Vec<u8>| String::from_utf8(bytes).ok();
+            Some((text(bounds.min_value?)?, text(bounds.max_value?)?))
+        }
+        _ => None,
+    };
+    let integer = |name: &str| match column(name)?.1 {
+        Statistics::Int32(bounds) => Some((bounds.min_value?.into(), bounds.max_value?.into())),
+        Statistics::Int64(bounds) => Some((bounds.min_value?, bounds.max_value?)),
+        _ => None,
+    };
+    PartStatistics {
+        rows: group.num_rows(),
+        job: text("job"),
+        metric_name: text("metric_name"),
+        timestamp: column("timestamp").and_then(|(chunk, bounds)| {
+            let logical = chunk.descriptor().descriptor.primitive_type.logical_type;
+            time_bounds(&logical, &bounds)
+        }),
+        iteration: integer("iteration"),
+    }
+}
+
+fn time_bounds(logical: &Option<PrimitiveLogicalType>, bounds: &Statistics) -> Option<(Micros, Micros)> {
+    let (first, last, to_micros): (i64, i64, fn(i64) -> Option<Micros>) = match (bounds, logical) {
+        (Statistics::Int64(bounds), Some(PrimitiveLogicalType::Timestamp { unit, .. })) => {
+            let to_micros: fn(i64) -> Option<Micros> = match unit {
+                ParquetUnit::Milliseconds => |ticks| ticks.checked_mul(1_000),
+                ParquetUnit::Microseconds => Some,
+                ParquetUnit::Nanoseconds => |ticks| Some(ticks.div_euclid(1_000)),
+            };
+            (bounds.min_value?, bounds.max_value?, to_micros)
+        }
+        (Statistics::Int64(bounds), None | Some(PrimitiveLogicalType::Integer(_))) => {
+            (bounds.min_value?, bounds.max_value?, |number| timestamp::from_epoch(number as f64))
+        }
+        (Statistics::Int32(bounds), None | Some(PrimitiveLogicalType::Integer(_))) => {
+            // An unsigned column is stored as its bits.
+            let unsigned = |number: i32| i64::from(number as u32);
+            (unsigned(bounds.min_value?), unsigned(bounds.max_value?), |number| {
+                timestamp::from_epoch(number as f64)
+            })
+        }
+        _ => return None,
+    };
+    Some((to_micros(first)?, to_micros(last)?))
+}

@@ -1,0 +1,160 @@
+//! Rows of `megatron_metrics` as plain columns: what every reader makes and every scan takes.
+
+use rustc_hash::FxHashMap;
+
+use super::timestamp::Micros;
+
+/// A text column as codes into the distinct words of this batch, in order of first appearance.
+#[derive(Debug, Default, Clone)]
+pub struct TextColumn {
+    /// One code a row; [`TextColumn::MISSING`] where the cell is null.
+    pub codes: Vec<u32>,
+    /// The words that the codes stand for.
+    pub words: Vec<String>,
+    lookup: FxHashMap<String, u32>,
+    last: Option<u32>,
+}
+
+impl TextColumn {
+    /// The code of a null cell.
+    pub const MISSING: u32 = u32::MAX;
+
+    /// Appends one cell.
+    pub fn push(&mut self, cell: Option<&str>) {
+        let Some(cell) = cell else {
+            self.codes.push(Self::MISSING);
+            return;
+        };
+        // Tables are written timer by timer, so a cell mostly repeats the one before it.
+        if let Some(last) = self.last
+            && self.words[last as usize] == cell
+        {
+            self.codes.push(last);
+            return;
+        }
+        let code = match self.lookup.get(cell) {
+            Some(&code) => code,
+            None => {
+                let code = self.words.len() as u32;
+                self.words.push(cell.to_owned());
+                self.lookup.insert(cell.to_owned(), code);
+                code
+            }
+        };
+        self.last = Some(code);
+        self.codes.push(code);
+    }
+
+    /// The cell of a row, `None` where it is null.
+    #[must_use]
+    pub fn get(&self, row: usize) -> Option<&str> {
+        self.words.get(self.codes[row] as usize).map(String::as_str)
+    }
+}
+
+/// A batch of rows in columns of equal length.
+///
+/// `None` stands for a null or unreadable cell; a column that the source lacks altogether is `None` as a whole.
+#[derive(Debug, Default, Clone)]
+pub struct Rows {
+    /// When the row was written.
+    pub timestamp: Vec<Option<Micros>>,
+    /// Job id.
+    pub job: TextColumn,
+    /// `megatron_timers`, `megatron_timers_trace` or `megatron_parallel_group_rank`.
+    pub metric_name: TextColumn,
+    /// Timer or parallel group.
+    pub subname: TextColumn,
+    /// 0-based rank.
+    pub rank: Vec<Option<i64>>,
+    /// Training step.
+    pub iteration: Vec<Option<i64>>,
+    /// Machine.
+    pub node: Option<TextColumn>,
+    /// Run that wrote the row.
+    pub rerun_uuid: Option<TextColumn>,
+    /// First element of `metric_values`: seconds for a timer, position for a group. Empty when only keys were read.
+    pub value: Vec<Option<f64>>,
+}
+
+impl Rows {
+    /// How many rows the batch holds.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.job.codes.len()
+    }
+
+    /// Whether the batch holds no row.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether `metric_values` was read.
+    #[must_use]
+    pub fn has_values(&self) -> bool {
+        self.value.len() == self.len()
+    }
+}
+
+/// The columns of the contract that must be there.
+pub const REQUIRED: [&str; 7] = [
+    "timestamp",
+    "job",
+    "metric_name",
+    "subname",
+    "rank",
+    "iteration",
+    "metric_values",
+];
+/// The columns that may be missing.
+pub const OPTIONAL: [&str; 2] = ["node", "rerun_uuid"];
+
+/// Reads the first element of an array written as text, `[0.1,0.2]`.
+///
+/// `Ok(None)` for an empty array or a null element.
+///
+/// # Errors
+/// The text when it is no array of numbers.
+pub fn first_of_text_array(text: &str) -> Result<Option<f64>, String> {
+    let inner = text
+        .trim()
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'))
+        .ok_or_else(|| format!("`{text}` is no array like [0.1,0.2]"))?;
+    let first = inner.split(',').next().unwrap_or_default().trim();
+    match first {
+        "" | "null" | "NULL" => Ok(None),
+        number => number
+            .parse()
+            .map(Some)
+            .map_err(|_| format!("`{number}` in `{text}` is no number")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_coded_in_order_of_appearance() {
+        let mut column = TextColumn::default();
+        for cell in [Some("b"), Some("b"), None, Some("a"), Some("b")] {
+            column.push(cell);
+        }
+        assert_eq!(column.codes, [0, 0, TextColumn::MISSING, 1, 0]);
+        assert_eq!(column.words, ["b", "a"]);
+        assert_eq!(column.get(3), Some("a"));
+        assert_eq!(column.get(2), None);
+    }
+
+    #[test]
+    fn arrays_in_text_give_their_first_element() {
+        assert_eq!(first_of_text_array("[0.25,1]"), Ok(Some(0.25)));
+        assert_eq!(first_of_text_array(" [ 3 ] "), Ok(Some(3.0)));
+        assert_eq!(first_of_text_array("[]"), Ok(None));
+        assert!(first_of_text_array("[nan]").is_ok_and(|value| value.is_some_and(f64::is_nan)));
+        assert!(first_of_text_array("0.25").is_err());
+        assert!(first_of_text_array("[slow]").is_err());
+    }
+}

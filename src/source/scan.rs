@@ -1,0 +1,136 @@
+//! Runs one pass over the files: readers make batches of rows, a [`Scan`] takes from them what it needs.
+
+use rayon::prelude::*;
+
+use super::discover::{Format, SourceFile};
+use super::error::SourceError;
+use super::rows::Rows;
+use super::timestamp::Micros;
+use super::{arrow, csv, ndjson, parquet};
+
+/// Rows a batch of a reader holds at most: enough to spread fixed costs, small beside the window.
+pub(super) const BATCH_ROWS: usize = 1 << 18;
+
+/// What is known of a part of a file before it is read; `None` where the file does not say.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub struct PartStatistics {
+    /// Rows in the part.
+    pub rows: usize,
+    /// Smallest and largest job id.
+    pub job: Option<(String, String)>,
+    /// Smallest and largest metric name.
+    pub metric_name: Option<(String, String)>,
+    /// First and last time.
+    pub timestamp: Option<(Micros, Micros)>,
+    /// Smallest and largest iteration.
+    pub iteration: Option<(i64, i64)>,
+}
+
+/// How much of a part of a file a scan wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    /// Nothing: the part can't hold a row that matters.
+    Nothing,
+    /// Every column but `metric_values`.
+    Keys,
+    /// Every column of the contract.
+    Everything,
+}
+
+/// One pass over the rows of a source.
+///
+/// Batches are digested in parallel and absorbed one by one in the order of the files, so that what comes out
+/// does not depend on the number of threads.
+pub trait Scan: Sync {
+    /// What a batch leaves behind.
+    type Digest: Send;
+
+    /// Decides from its statistics how much of a part is read; called before any of it is.
+    fn need(&self, part: &PartStatistics) -> Need;
+
+    /// Takes from a batch what matters.
+    fn digest(&self, rows: Rows) -> Self::Digest;
+
+    /// Adds a digest to the result.
+    ///
+    /// # Errors
+    /// Whatever makes going on useless.
+    fn absorb(&mut self, digest: Self::Digest) -> Result<(), SourceError>;
+
+    /// Called for each part that was left unread because of [`Need::Nothing`].
+    fn skipped(&mut self, part: &PartStatistics);
+}
+
+/// Reads the files one after the other through a scan.
+///
+/// At most two batches a thread are held at a time, whatever the size of the files. `progress` is called with
+/// the number of rows passed so far.
+///
+/// # Errors
+/// The first file that can't be read, or what [`Scan::absorb`] refuses.
+pub fn scan<S: Scan>(
+    files: &[SourceFile],
+    scan: &mut S,
+    progress: &dyn Fn(u64),
+) -> Result<(), SourceError> {
+    let mut passed = 0;
+    for file in files {
+        match file.format {
+            Format::Parquet => {
+                let (parts, skipped) = parquet::plan(&file.path, &|part| scan.need(part))?;
+                for part in &skipped {
+                    scan.skipped(part);
+                    passed += part.rows as u64;
+                }
+                for few in parts.chunks(2 * rayon::current_num_threads()) {
+                    let digests: Vec<_> = few
+                        .par_iter()
+                        .map(|part| part.read().map(|rows| (rows.len(), scan.digest(rows))))
+                        .collect();
+                    absorb(scan, digests, &mut passed)?;
+                    progress(passed);
+                }
+            }
+            Format::Csv { delimiter } => {
+                drain(csv::open(&file.path, delimiter)?, scan, &mut passed, progress)?;
+            }
+            Format::Ndjson => drain(ndjson::open(file)?, scan, &mut passed, progress)?,
+            Format::Arrow => drain(arrow::open(&file.path)?, scan, &mut passed, progress)?,
+        }
+    }
+    Ok(())
+}
+
+/// Feeds the batches of a sequential reader to the scan, digesting as many at once as there are threads.
+fn drain<S: Scan>(
+    mut batches: impl Iterator<Item = Result<Rows, SourceError>>,
+    scan: &mut S,
+    passed: &mut u64,
+    progress: &dyn Fn(u64),
+) -> Result<(), SourceError> {
+    loop {
+        let few: Vec<_> = batches.by_ref().take(rayon::current_num_threads()).collect();
+        if few.is_empty() {
+            return Ok(());
+        }
+        let digests: Vec<_> = few
+            .into_par_iter()
+            .map(|rows| rows.map(|rows| (rows.len(), scan.digest(rows))))
+            .collect();
+        absorb(scan, digests, passed)?;
+        progress(*passed);
+    }
+}
+
+fn absorb<S: Scan>(
+    scan: &mut S,
+    digests: Vec<Result<(usize, S::Digest), SourceError>>,
+    passed: &mut u64,
+) -> Result<(), SourceError> {
+    for digest in digests {
+        let (rows, digest) = digest?;
+        *passed += rows as u64;
+        scan.absorb(digest)?;
+    }
+    Ok(())
+}
