@@ -1,0 +1,288 @@
+//! From collected rows to one table a timer: reruns undone, start-up and duplicates dropped.
+
+use std::collections::BTreeMap;
+
+use super::collect::{Collector, TimerRows, UNKNOWN_NODE};
+use super::quality::DataQuality;
+use super::runs::{Run, Runs};
+use super::topology::Topology;
+use super::window::Selection;
+use crate::source::{Micros, SourceError};
+
+/// Holes that a table may have for each row in it, before it is refused as too sparse.
+const HOLES_PER_ROW: usize = 64;
+/// Cells below which a table is made however sparse it is.
+const SMALL_TABLE: usize = 1 << 22;
+
+/// Durations of one timer: ranks x iterations, row-major, seconds; NaN where there is no row.
+#[derive(Debug, Clone)]
+pub struct TimerTable {
+    /// Name of the timer.
+    pub name: String,
+    /// `seconds[rank * iterations + iteration]`, by position in [`Job::ranks`] and [`Job::iterations`].
+    pub seconds: Vec<f64>,
+}
+
+/// One job's window, ready for analysis.
+#[derive(Debug)]
+pub struct Job {
+    /// Job id.
+    pub id: String,
+    /// Ranks with a timer row in the window, ascending.
+    pub ranks: Vec<u32>,
+    /// Node of each rank: that of its latest row.
+    pub nodes: Vec<String>,
+    /// Iterations with a timer row in the window, ascending.
+    pub iterations: Vec<i64>,
+    /// Timers, by name.
+    pub timers: Vec<TimerTable>,
+    /// Parallel groups.
+    pub topology: Topology,
+    /// Runs in the time bounds, in the order in which they came.
+    pub runs: Vec<Run>,
+    /// What was read and left out.
+    pub quality: DataQuality,
+}
+
+impl Job {
+    /// The durations of one rank in a timer, one an iteration.
+    #[must_use]
+    pub fn durations<'a>(&self, timer: &'a TimerTable, rank: usize) -> &'a [f64] {
+        let width = self.iterations.len();
+        &timer.seconds[rank * width..(rank + 1) * width]
+    }
+
+    /// The table of a timer.
+    #[must_use]
+    pub fn timer(&self, name: &str) -> Option<&TimerTable> {
+        let place = self.timers.binary_search_by(|timer| timer.name.as_str().cmp(name)).ok()?;
+        self.timers.get(place)
+    }
+
+    /// Builds the job from what a pass collected.
+    ///
+    /// # Errors
+    /// [`SourceError::NoRows`] when nothing of the window is left, with what took the rows;
+    /// [`SourceError::TooSparse`] when the rows are too scattered for tables.
+    pub fn assemble(collected: Collector<'_>, selection: &Selection) -> Result<Self, SourceError> {
+        let id = collected.job.clone().unwrap_or_default();
+        let runs = Runs::new(&collected.runs.names, &collected.extents, selection.warmup);
+        let mut quality = collected.quality.clone();
+        let mut chunks = collected.chunks;
+        keep_counted_runs(&mut chunks, &runs, selection, &collected.runs.names, &mut quality);
+
+        let ranks = distinct(chunks.iter().flat_map(|rows| &rows.rank));
+        let iterations = distinct(chunks.iter().flat_map(|rows| &rows.iteration));
+        let rows: usize = chunks.iter().map(TimerRows::len).sum();
+        if rows == 0 {
+            return Err(SourceError::NoRows(why_nothing_is_left(&id, selection, &runs.runs, &quality)));
+        }
+        let (tables, used) = tabulate(&chunks, &collected.timers.names, &ranks, &iterations)?;
+        quality.duplicates = (rows - used) as u64;
+        quality.timer_rows_used = used as u64;
+        quality.zero_durations = zeros(&tables);
+
+        let nodes = ranks
+            .iter()
+            .map(|rank| collected.nodes.get(rank).map_or_else(|| UNKNOWN_NODE.to_owned(), |(_, node)| node.clone()))
+            .collect();
+        let positions = collected.groups.into_iter().map(|((group, rank), (_, position))| (group, rank, position));
+        let topology = Topology::from_positions(&ranks, positions);
+        Ok(Self { id, ranks, nodes, iterations, timers: tables, topology, runs: runs.runs, quality })
+    }
+}
+
+/// Drops the rows of other runs than asked for, of iterations that a later run repeated, and of start-ups.
+fn keep_counted_runs(
+    chunks: &mut [TimerRows],
+    runs: &Runs,
+    selection: &Selection,
+    names: &[String],
+    quality: &mut DataQuality,
+) {
+    let asked = |run: u32| selection.rerun.as_ref().is_none_or(|asked| names[run as usize] == *asked);
+    let place = |run: u32| runs.order[run as usize].unwrap_or_default();
+    let mut last_run_of = BTreeMap::<i64, usize>::new();
+    if runs.runs.len() > 1 {
+        for rows in chunks.iter() {
+            for (&run, &iteration) in rows.run.iter().zip(&rows.iteration) {
+                if asked(run) {
+                    let last = last_run_of.entry(iteration).or_default();
+                    *last = (*last).max(place(run));
+                }
+            }
+        }
+    }
+    for rows in chunks.iter_mut() {
+        rows.retain(|run, iteration| {
+            if !asked(run) {
+                quality.other_runs += 1;
+                return false;
+            }
+            let place = place(run);
+            if last_run_of.get(&iteration).is_some_and(|&last| last != place) {
+                quality.superseded_by_rerun += 1;
+                return false;
+            }
+            if iteration < runs.first_counted[place] {
+                quality.warmup += 1;
+                return false;
+            }
+            true
+        });
+    }
+}
+
+impl TimerRows {
+    fn retain(&mut self, mut keep: impl FnMut(u32, i64) -> bool) {
+        let kept: Vec<bool> = self.run.iter().zip(&self.iteration).map(|(&run, &it)| keep(run, it)).collect();
+        if kept.iter().all(|&keep| keep) {
+            return;
+        }
+        fn filter<T>(column: &mut Vec<T>, kept: &[bool]) {
+            let mut kept = kept.iter();
+            column.retain(|_| kept.next().copied().unwrap_or(false));
+        }
+        filter(&mut self.timer, &kept);
+        filter(&mut self.run, &kept);
+        filter(&mut self.rank, &kept);
+        filter(&mut self.iteration, &kept);
+        filter(&mut self.timestamp, &kept);
+        filter(&mut self.seconds, &kept);
+    }
+}
+
+/// Distinct values, ascending. Neighbouring rows mostly repeat or count on, so runs are cut before the sort.
+fn distinct<'a, T: Ord + Copy + 'a>(values: impl Iterator<Item = &'a T>) -> Vec<T> {
+    const SORT_AT: usize = 1 << 20;
+    let mut kept: Vec<T> = Vec::new();
+    let mut last = None;
+    let mut limit = SORT_AT;
+    for &value in values {
+        if last == Some(value) {
+            continue;
+        }
+        last = Some(value);
+        kept.push(value);
+        if kept.len() >= limit {
+            kept.sort_unstable();
+            kept.dedup();
+            limit = SORT_AT + kept.len();
+        }
+    }
+    kept.sort_unstable();
+    kept.dedup();
+    kept
+}
+
+/// Fills one table a timer; of rows with the same key the later wins, at the same moment the longer duration.
+///
+/// Returns the tables by name and how many rows they hold.
+fn tabulate(
+    chunks: &[TimerRows],
+    names: &[String],
+    ranks: &[u32],
+    iterations: &[i64],
+) -> Result<(Vec<TimerTable>, usize), SourceError> {
+    let mut rows_of = vec![0usize; names.len()];
+    for rows in chunks {
+        rows.timer.iter().for_each(|&timer| rows_of[timer as usize] += 1);
+    }
+    let rows: usize = rows_of.iter().sum();
+    let timers = rows_of.iter().filter(|&&rows| rows > 0).count();
+    let cells = ranks.len().saturating_mul(iterations.len());
+    if cells.saturating_mul(timers) > SMALL_TABLE.max(rows.saturating_mul(HOLES_PER_ROW)) {
+        return Err(SourceError::TooSparse { rows, ranks: ranks.len(), iterations: iterations.len() });
+    }
+    let column_of = Positions::new(iterations.iter().copied());
+    let row_of = Positions::new(ranks.iter().map(|&rank| i64::from(rank)));
+    let mut seconds: Vec<Vec<f64>> = rows_of.iter().map(|&rows| vec![f64::NAN; cells * usize::from(rows > 0)]).collect();
+    let mut times: Vec<Vec<Micros>> = rows_of.iter().map(|&rows| vec![Micros::MIN; cells * usize::from(rows > 0)]).collect();
+    let mut used = 0;
+    for rows in chunks {
+        for row in 0..rows.len() {
+            let timer = rows.timer[row] as usize;
+            let cell = row_of.at(rows.rank[row].into()) * iterations.len() + column_of.at(rows.iteration[row]);
+            let (known, time) = (&mut seconds[timer][cell], &mut times[timer][cell]);
+            let new = (rows.timestamp[row], rows.seconds[row]);
+            if known.is_nan() {
+                used += 1;
+                (*time, *known) = new;
+            } else if new.0 > *time || (new.0 == *time && new.1 > *known) {
+                (*time, *known) = new;
+            }
+        }
+    }
+    let mut tables: Vec<TimerTable> = names
+        .iter()
+        .zip(seconds)
+        .filter(|(_, seconds)| !seconds.is_empty())
+        .map(|(name, seconds)| TimerTable { name: name.clone(), seconds })
+        .collect();
+    tables.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok((tables, used))
+}
+
+/// Positions of ascending distinct values; a plain offset when they have no gap.
+struct Positions {
+    first: i64,
+    sorted: Option<Vec<i64>>,
+}
+
+impl Positions {
+    fn new(values: impl ExactSizeIterator<Item = i64> + Clone) -> Self {
+        let first = values.clone().next().unwrap_or_default();
+        let dense = values.clone().enumerate().all(|(place, value)| value.checked_sub(first) == Some(place as i64));
+        Self { first, sorted: (!dense).then(|| values.collect()) }
+    }
+
+    fn at(&self, value: i64) -> usize {
+        match &self.sorted {
+            None => (value - self.first) as usize,
+            Some(sorted) => sorted.partition_point(|&known| known < value),
+        }
+    }
+}
+
+fn zeros(tables: &[TimerTable]) -> u64 {
+    let zeros = |table: &TimerTable| table.seconds.iter().filter(|&&seconds| seconds == 0.0).count() as u64;
+    tables.iter().map(zeros).sum()
+}
+
+fn why_nothing_is_left(id: &str, selection: &Selection, runs: &[Run], quality: &DataQuality) -> String {
+    if let Some(asked) = &selection.rerun
+        && !runs.iter().any(|run| run.uuid == *asked)
+    {
+        let there: Vec<&str> = runs.iter().map(|run| run.uuid.as_str()).collect();
+        return format!("job `{id}` has no run `{asked}`; its runs are {}", there.join(", "));
+    }
+    let took: Vec<String> = [
+        ("outside of --start/--end", quality.outside_time),
+        ("outside of --iterations", quality.outside_iterations),
+        ("in start-up iterations (see --warmup)", quality.warmup),
+        ("of iterations that a later run repeated", quality.superseded_by_rerun),
+        ("of other runs", quality.other_runs),
+        ("without a usable duration", quality.missing_values + quality.not_finite + quality.negative),
+        ("unreadable", quality.unreadable_rows),
+        ("in parts that the window rules out", quality.rows_not_read),
+    ]
+    .into_iter()
+    .filter(|&(_, rows)| rows > 0)
+    .map(|(why, rows)| format!("{rows} rows {why}"))
+    .collect();
+    let spans: Vec<String> = runs
+        .iter()
+        .map(|run| {
+            let (first, last) = (run.first_iteration, run.last_iteration);
+            format!("iterations {first}-{last} from {} to {}", run.first_time, run.last_time)
+        })
+        .collect();
+    let mut why = format!("nothing of job `{id}` is left in the window");
+    if !took.is_empty() {
+        why += &format!(": {}", took.join(", "));
+    }
+    if !spans.is_empty() {
+        why += &format!("; the job has {}", spans.join(", then "));
+    }
+    why
+}

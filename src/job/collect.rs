@@ -1,0 +1,372 @@
+//! The pass that gathers one job's rows: keeps those of the window, remembers of the others only what warm-up,
+//! reruns and topology need.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
+
+use super::quality::DataQuality;
+use super::window::Selection;
+use crate::source::{Micros, Need, PartStatistics, Rows, Scan, SourceError, TextColumn};
+
+/// Metric name of durations.
+pub const TIMERS: &str = "megatron_timers";
+/// Metric name of single calls.
+pub const TRACE: &str = "megatron_timers_trace";
+/// Metric name of positions in parallel groups.
+pub const GROUPS: &str = "megatron_parallel_group_rank";
+/// The node of a rank whose rows name none.
+pub const UNKNOWN_NODE: &str = "unknown";
+
+/// Kept timer rows, in columns.
+#[derive(Debug, Default)]
+pub(super) struct TimerRows {
+    pub timer: Vec<u32>,
+    pub run: Vec<u32>,
+    pub rank: Vec<u32>,
+    pub iteration: Vec<i64>,
+    pub timestamp: Vec<Micros>,
+    pub seconds: Vec<f64>,
+}
+
+impl TimerRows {
+    pub fn len(&self) -> usize {
+        self.timer.len()
+    }
+}
+
+/// What is known of a run from all of its timer rows in the time bounds, in the window or not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct RunExtent {
+    pub first_time: Micros,
+    pub last_time: Micros,
+    pub first_iteration: i64,
+    pub last_iteration: i64,
+}
+
+impl RunExtent {
+    fn merge(&mut self, other: &Self) {
+        self.first_time = self.first_time.min(other.first_time);
+        self.last_time = self.last_time.max(other.last_time);
+        self.first_iteration = self.first_iteration.min(other.first_iteration);
+        self.last_iteration = self.last_iteration.max(other.last_iteration);
+    }
+}
+
+/// Names in order of first appearance, with their positions.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    pub names: Vec<String>,
+    lookup: FxHashMap<String, u32>,
+}
+
+impl Names {
+    fn code(&mut self, name: &str) -> u32 {
+        if let Some(&code) = self.lookup.get(name) {
+            return code;
+        }
+        let code = self.names.len() as u32;
+        self.names.push(name.to_owned());
+        self.lookup.insert(name.to_owned(), code);
+        code
+    }
+}
+
+/// The latest value that was seen for a key; of two at the same moment the greater one, so that the order of
+/// rows does not matter.
+type Latest<K, V> = BTreeMap<K, (Micros, V)>;
+
+fn keep_latest<K: Ord, V: PartialOrd>(map: &mut Latest<K, V>, key: K, time: Micros, value: V) {
+    match map.get_mut(&key) {
+        Some(known) if (known.0, &known.1) >= (time, &value) => {}
+        Some(known) => *known = (time, value),
+        None => {
+            map.insert(key, (time, value));
+        }
+    }
+}
+
+/// Gathers the rows of one job; a [`Scan`].
+#[derive(Debug)]
+pub struct Collector<'a> {
+    selection: &'a Selection,
+    pub(super) job: Option<String>,
+    pub(super) other_jobs: Vec<String>,
+    pub(super) timers: Names,
+    pub(super) runs: Names,
+    /// Parallel to `runs`; `None` for a run of which no timer row is in the time bounds.
+    pub(super) extents: Vec<Option<RunExtent>>,
+    pub(super) chunks: Vec<TimerRows>,
+    pub(super) nodes: Latest<u32, String>,
+    /// (group name, rank) -> position.
+    pub(super) groups: Latest<(String, u32), u32>,
+    pub(super) quality: DataQuality,
+}
+
+impl<'a> Collector<'a> {
+    /// Starts a pass for a selection.
+    #[must_use]
+    pub fn new(selection: &'a Selection) -> Self {
+        Self {
+            selection,
+            job: selection.job.clone(),
+            other_jobs: Vec::new(),
+            timers: Names::default(),
+            runs: Names::default(),
+            extents: Vec::new(),
+            chunks: Vec::new(),
+            nodes: Latest::new(),
+            groups: Latest::new(),
+            quality: DataQuality::default(),
+        }
+    }
+
+    /// Whether a row of the asked job was seen.
+    #[must_use]
+    pub fn saw_the_job(&self) -> bool {
+        self.quality.rows_read > self.quality.other_jobs
+    }
+}
+
+/// What one batch leaves behind; codes are positions in the batch's own words.
+#[derive(Default)]
+pub struct Digest {
+    jobs: Vec<String>,
+    timer_words: Vec<String>,
+    run_words: Vec<String>,
+    extents: Vec<Option<RunExtent>>,
+    rows: TimerRows,
+    nodes: Latest<u32, String>,
+    groups: Latest<(String, u32), u32>,
+    quality: DataQuality,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Metric {
+    Timers,
+    Trace,
+    Groups,
+    Other,
+}
+
+impl Scan for Collector<'_> {
+    type Digest = Digest;
+
+    fn need(&self, part: &PartStatistics) -> Need {
+        let within = |bounds: &Option<(String, String)>, word: &str| {
+            bounds.as_ref().is_none_or(|(first, last)| first.as_str() <= word && word <= last.as_str())
+        };
+        // Without an asked job nothing may be skipped for its job: a second one must be noticed.
+        if self.selection.job.as_ref().is_some_and(|job| !within(&part.job, job)) {
+            return Need::Nothing;
+        }
+        let timers = within(&part.metric_name, TIMERS);
+        let groups = within(&part.metric_name, GROUPS);
+        if !timers && !groups {
+            return Need::Nothing;
+        }
+        let selection = self.selection;
+        let after = part.timestamp.is_some_and(|(first, _)| selection.end.is_some_and(|end| end < first));
+        let before = part.timestamp.is_some_and(|(_, last)| selection.start.is_some_and(|start| last < start));
+        if after || before {
+            return Need::Nothing;
+        }
+        let in_window = part
+            .iteration
+            .is_none_or(|(first, last)| selection.iterations.overlaps(first, last));
+        // Group rows are written once, at an iteration that may lie outside of the window.
+        if in_window || groups { Need::Everything } else { Need::Keys }
+    }
+
+    fn digest(&self, rows: Rows) -> Digest {
+        let mut digest = Digest::default();
+        digest.quality.rows_read = rows.len() as u64;
+        digest.jobs = rows.job.words.clone();
+        digest.timer_words = rows.subname.words.clone();
+        digest.run_words = match &rows.rerun_uuid {
+            Some(runs) => runs.words.clone(),
+            None => Vec::new(),
+        };
+        // Rows that name no run belong to a nameless one, the last of the words.
+        let nameless = digest.run_words.len() as u32;
+        digest.run_words.push(String::new());
+        digest.extents = vec![None; digest.run_words.len()];
+
+        let ours: Vec<bool> = match &self.job {
+            Some(job) => rows.job.words.iter().map(|word| word == job).collect(),
+            None => vec![true; rows.job.words.len()],
+        };
+        let metrics: Vec<Metric> = rows.metric_name.words.iter().map(|word| metric_of(word)).collect();
+        let mut seen = FxHashMap::<u32, (Micros, u32)>::default();
+
+        for row in 0..rows.len() {
+            let quality = &mut digest.quality;
+            if !ours.get(rows.job.codes[row] as usize).copied().unwrap_or(false) {
+                quality.other_jobs += 1;
+                continue;
+            }
+            let metric = metrics.get(rows.metric_name.codes[row] as usize);
+            match metric {
+                None | Some(Metric::Other) => {
+                    quality.other_metrics += 1;
+                    continue;
+                }
+                Some(Metric::Trace) => {
+                    quality.trace_rows += 1;
+                    continue;
+                }
+                Some(Metric::Groups | Metric::Timers) => {}
+            }
+            let keys = (rows.timestamp[row], rows.rank[row].and_then(as_rank), rows.iteration[row]);
+            let timer = rows.subname.codes[row];
+            let (Some(time), Some(rank), Some(iteration)) = keys else {
+                quality.unreadable_rows += 1;
+                continue;
+            };
+            if timer == TextColumn::MISSING {
+                quality.unreadable_rows += 1;
+                continue;
+            }
+            if !self.selection.contains_time(time) {
+                quality.outside_time += 1;
+                continue;
+            }
+            if metric == Some(&Metric::Groups) {
+                quality.group_rows += 1;
+                let position = rows.value.get(row).copied().flatten().and_then(as_position);
+                match position {
+                    Some(position) => {
+                        let group = rows.subname.words[timer as usize].clone();
+                        keep_latest(&mut digest.groups, (group, rank), time, position);
+                    }
+                    None => quality.unreadable_rows += 1,
+                }
+                continue;
+            }
+            let run = rows.rerun_uuid.as_ref().map_or(nameless, |runs| runs.codes[row]).min(nameless);
+            let extent = RunExtent {
+                first_time: time,
+                last_time: time,
+                first_iteration: iteration,
+                last_iteration: iteration,
+            };
+            match &mut digest.extents[run as usize] {
+                Some(known) => known.merge(&extent),
+                none => *none = Some(extent),
+            }
+            if !self.selection.iterations.contains(iteration) {
+                quality.outside_iterations += 1;
+                continue;
+            }
+            let Some(seconds) = rows.value.get(row).copied().flatten() else {
+                quality.missing_values += 1;
+                continue;
+            };
+            if !seconds.is_finite() {
+                quality.not_finite += 1;
+                continue;
+            }
+            if seconds < 0.0 {
+                quality.negative += 1;
+                continue;
+            }
+            if let Some(nodes) = &rows.node {
+                let node = nodes.codes[row];
+                if node != TextColumn::MISSING && seen.get(&rank).is_none_or(|&known| known != (time, node)) {
+                    seen.insert(rank, (time, node));
+                    note_node(&mut digest.nodes, rank, time, &nodes.words[node as usize]);
+                }
+            }
+            let kept = &mut digest.rows;
+            kept.timer.push(timer);
+            kept.run.push(run);
+            kept.rank.push(rank);
+            kept.iteration.push(iteration);
+            kept.timestamp.push(time);
+            kept.seconds.push(seconds);
+        }
+        digest
+    }
+
+    fn absorb(&mut self, digest: Digest) -> Result<(), SourceError> {
+        self.note_jobs(digest.jobs)?;
+        self.quality.add(&digest.quality);
+        let timers: Vec<u32> = digest.timer_words.iter().map(|name| self.timers.code(name)).collect();
+        let runs: Vec<u32> = digest.run_words.iter().map(|name| self.runs.code(name)).collect();
+        self.extents.resize(self.runs.names.len(), None);
+        for (extent, &run) in digest.extents.iter().zip(&runs) {
+            match (&mut self.extents[run as usize], extent) {
+                (_, None) => {}
+                (Some(known), Some(extent)) => known.merge(extent),
+                (none, Some(extent)) => *none = Some(extent.clone()),
+            }
+        }
+        for (rank, (time, node)) in digest.nodes {
+            keep_latest(&mut self.nodes, rank, time, node);
+        }
+        for (key, (time, position)) in digest.groups {
+            keep_latest(&mut self.groups, key, time, position);
+        }
+        let mut rows = digest.rows;
+        if rows.len() > 0 {
+            rows.timer.iter_mut().for_each(|timer| *timer = timers[*timer as usize]);
+            rows.run.iter_mut().for_each(|run| *run = runs[*run as usize]);
+            self.chunks.push(rows);
+        }
+        Ok(())
+    }
+
+    fn skipped(&mut self, part: &PartStatistics) {
+        self.quality.rows_not_read += part.rows as u64;
+    }
+}
+
+impl Collector<'_> {
+    fn note_jobs(&mut self, jobs: Vec<String>) -> Result<(), SourceError> {
+        for job in jobs {
+            match &self.job {
+                None => self.job = Some(job),
+                Some(known) if *known == job => {}
+                Some(known) if self.selection.job.is_none() => {
+                    let (first, second) = if *known < job { (known, &job) } else { (&job, known) };
+                    return Err(SourceError::SeveralJobs(format!("{first}, {second}")));
+                }
+                Some(_) => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+fn note_node(nodes: &mut Latest<u32, String>, rank: u32, time: Micros, node: &str) {
+    match nodes.get_mut(&rank) {
+        Some((known_time, known)) => {
+            if (*known_time, known.as_str()) < (time, node) {
+                *known_time = time;
+                if known != node {
+                    node.clone_into(known);
+                }
+            }
+        }
+        None => {
+            nodes.insert(rank, (time, node.to_owned()));
+        }
+    }
+}
+
+fn metric_of(name: &str) -> Metric {
+    match name {
+        TIMERS => Metric::Timers,
+        TRACE => Metric::Trace,
+        GROUPS => Metric::Groups,
+        _ => Metric::Other,
+    }
+}
+
+fn as_rank(number: i64) -> Option<u32> {
+    u32::try_from(number).ok()
+}
+
+fn as_position(number: f64) -> Option<u32> {
+    (number.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&number)).then_some(number as u32)
+}

@@ -1,0 +1,63 @@
+//! One job's window of rows as tables: which rows count, which rank is where.
+//!
+//! Data flows [`Selection`] -> [`load`] (a [`Collector`] pass over the source) -> [`Job`], the ranks x iterations
+//! table of each timer that every later stage works on.
+
+mod assemble;
+mod catalog;
+mod collect;
+mod quality;
+mod runs;
+mod topology;
+mod window;
+
+pub use assemble::{Job, TimerTable};
+pub use catalog::{JobEntry, list_jobs, name_jobs};
+pub use collect::{Collector, GROUPS, TIMERS, TRACE};
+pub use quality::DataQuality;
+pub use runs::Run;
+pub use topology::Topology;
+pub use window::{IterationRange, IterationRangeError, Selection};
+
+use crate::source::{SourceError, SourceFile, scan};
+
+/// Reads the selected window of one job from files.
+///
+/// # Errors
+/// A file that can't be read; an unknown job, several jobs and none chosen, or an empty window.
+pub fn load(
+    files: &[SourceFile],
+    selection: &Selection,
+    progress: &dyn Fn(u64),
+) -> Result<Job, SourceError> {
+    let mut collector = Collector::new(selection);
+    let outcome = scan(files, &mut collector, progress);
+    let from_stdin = files.iter().any(SourceFile::is_stdin);
+    match outcome {
+        // Standard input can't be read again for the whole list.
+        Err(SourceError::SeveralJobs(_)) if !from_stdin => {
+            let jobs = list_jobs(files, progress)?;
+            return Err(SourceError::SeveralJobs(name_jobs(&jobs)));
+        }
+        other => other?,
+    }
+    if !collector.saw_the_job() {
+        let nothing = || SourceError::NoRows("the input holds no rows".to_owned());
+        let asked = selection.job.clone().ok_or_else(nothing)?;
+        let there = if from_stdin {
+            "no such job".to_owned()
+        } else {
+            let jobs = list_jobs(files, progress)?;
+            if let Some(entry) = jobs.iter().find(|entry| entry.job == asked) {
+                let first = entry.first_time.as_deref().unwrap_or("?");
+                let last = entry.last_time.as_deref().unwrap_or("?");
+                return Err(SourceError::NoRows(format!(
+                    "job `{asked}` has rows from {first} to {last}, none of them in the window"
+                )));
+            }
+            name_jobs(&jobs)
+        };
+        return Err(SourceError::UnknownJob { asked, there });
+    }
+    Job::assemble(collector, selection)
+}

@@ -1,0 +1,88 @@
+//! Counts of what was read, kept and left out.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// Rows by what became of them; nothing is left out of an analysis without being counted here.
+///
+/// The rows of the job are `timer_rows_used` plus every count from `trace_rows` on, but for
+/// `zero_durations`, which are kept rows.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct DataQuality {
+    /// Rows that were read, of any job.
+    pub rows_read: u64,
+    /// Rows in parts of files that were not read because their statistics rule out the job or the window.
+    pub rows_not_read: u64,
+    /// Rows of other jobs.
+    pub other_jobs: u64,
+    /// Timer rows that the analysis rests on.
+    pub timer_rows_used: u64,
+    /// Kept rows whose duration is 0: the timer did not run on that rank in that iteration.
+    pub zero_durations: u64,
+    /// `megatron_timers_trace` rows: single calls, which these rules do not use.
+    pub trace_rows: u64,
+    /// `megatron_parallel_group_rank` rows: they give the topology.
+    pub group_rows: u64,
+    /// Rows with another metric name.
+    pub other_metrics: u64,
+    /// Rows without a readable timestamp, timer name, rank or iteration.
+    pub unreadable_rows: u64,
+    /// Timer rows without a value.
+    pub missing_values: u64,
+    /// Durations that are NaN or infinite.
+    pub not_finite: u64,
+    /// Durations below 0.
+    pub negative: u64,
+    /// Rows before `--start` or after `--end`.
+    pub outside_time: u64,
+    /// Rows outside of `--iterations`.
+    pub outside_iterations: u64,
+    /// Rows of another run than `--rerun` asks for.
+    pub other_runs: u64,
+    /// Rows of an iteration that a later run repeated.
+    pub superseded_by_rerun: u64,
+    /// Rows of the start-up iterations of a run.
+    pub warmup: u64,
+    /// Rows that repeat (run, timer, rank, iteration) of a later row.
+    pub duplicates: u64,
+}
+
+impl DataQuality {
+    /// Adds the counts of another batch.
+    pub fn add(&mut self, other: &Self) {
+        let mine = self.counts_mut();
+        for ((_, mine), (_, other)) in mine.into_iter().zip(other.clone().counts_mut()) {
+            *mine += *other;
+        }
+    }
+
+    /// Every count with its name, in the order of the report.
+    #[must_use]
+    pub fn counts(&self) -> Vec<(&'static str, u64)> {
+        let mut copy = self.clone();
+        copy.counts_mut().into_iter().map(|(name, count)| (name, *count)).collect()
+    }
+
+    fn counts_mut(&mut self) -> [(&'static str, &mut u64); 18] {
+        [
+            ("rows_read", &mut self.rows_read),
+            ("rows_not_read", &mut self.rows_not_read),
+            ("other_jobs", &mut self.other_jobs),
+            ("timer_rows_used", &mut self.timer_rows_used),
+            ("zero_durations", &mut self.zero_durations),
+            ("trace_rows", &mut self.trace_rows),
+            ("group_rows", &mut self.group_rows),
+            ("other_metrics", &mut self.other_metrics),
+            ("unreadable_rows", &mut self.unreadable_rows),
+            ("missing_values", &mut self.missing_values),
+            ("not_finite", &mut self.not_finite),
+            ("negative", &mut self.negative),
+            ("outside_time", &mut self.outside_time),
+            ("outside_iterations", &mut self.outside_iterations),
+            ("other_runs", &mut self.other_runs),
+            ("superseded_by_rerun", &mut self.superseded_by_rerun),
+            ("warmup", &mut self.warmup),
+            ("duplicates", &mut self.duplicates),
+        ]
+    }
+}
