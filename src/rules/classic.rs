@@ -1,0 +1,150 @@
+//! The classic rules: cluster each timer's features over all ranks, vote over timers, gate, vote over algorithms.
+//!
+//! They compare a rank with all others, whatever its pipeline stage, and always elect the ranks with the most votes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rayon::prelude::*;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{AlgorithmVerdict, Cause, TimerLabels, Verdict};
+use crate::algos::{self, Algorithm, Space};
+use crate::features::{self, COMPUTE_TIMERS, TimerRules, TimerVerdict};
+use crate::job::Job;
+use crate::vote::{self, SlowStepGate, TimerVote};
+
+/// The thresholds of the classic rules.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ClassicSettings {
+    /// Timers that count as computing.
+    pub compute_timers: BTreeSet<String>,
+    /// Smallest (max - min) / mean of the rank means at which a timer is clustered.
+    pub min_spread: f64,
+    /// Weight of a timer in the vote; 1 where it is not named.
+    pub timer_weights: BTreeMap<String, f64>,
+    /// With two or more pipeline stages: times the fastest rank's compute time that a rank must take to stay slow.
+    pub gate_factor: f64,
+    /// With two or more pipeline stages: how many of the slowest iterations that is measured on.
+    pub gate_iterations: usize,
+}
+
+impl Default for ClassicSettings {
+    fn default() -> Self {
+        Self {
+            compute_timers: COMPUTE_TIMERS.map(str::to_owned).into(),
+            min_spread: 0.03,
+            // Nearly pure matrix work: the strongest sign of a slow GPU.
+            timer_weights: [("self-attention-linear-qkv".to_owned(), 3.0)].into(),
+            gate_factor: 1.3,
+            gate_iterations: 10,
+        }
+    }
+}
+
+impl ClassicSettings {
+    fn weight(&self, timer: &str) -> f64 {
+        self.timer_weights.get(timer).copied().unwrap_or(1.0)
+    }
+}
+
+/// Applies the classic rules with the given algorithms.
+#[must_use]
+pub fn judge(job: &Job, settings: &ClassicSettings, algorithms: &[&'static dyn Algorithm]) -> Verdict {
+    let features: Vec<_> = job.timers.par_iter().map(|timer| features::aggregate(job, timer)).collect();
+    let rules = TimerRules {
+        compute_timers: settings.compute_timers.clone(),
+        min_spread: settings.min_spread,
+        pipeline_stages: job.topology.pipeline_stages(),
+    };
+    let timers = features::select(features, &rules);
+    let labels = label_timers(&timers, algorithms);
+
+    let weight_before_filters = weight_before_filters(&timers, settings, job.ranks.len());
+    let clustered: Vec<_> = timers
+        .iter()
+        .enumerate()
+        .filter(|(_, timer)| timer.clustered_rows().is_some())
+        .filter_map(|(place, _)| job.timers.get(place))
+        .collect();
+    let gate = (job.topology.pipeline_stages() >= 2 && !clustered.is_empty())
+        .then(|| SlowStepGate::measure(job, &clustered, settings.gate_iterations, settings.gate_factor));
+
+    let algorithms: Vec<_> = algorithms
+        .iter()
+        .zip(labels)
+        .map(|(algorithm, labels)| {
+            let votes: Vec<_> = labels
+                .iter()
+                .map(|labels| TimerVote {
+                    weight: settings.weight(&timers[labels.timer].features.timer),
+                    slow: &labels.slow,
+                })
+                .collect();
+            let mut ranks = vote::ballot(&votes, &weight_before_filters);
+            if let Some(gate) = &gate {
+                for (rank, ballot) in ranks.iter_mut().enumerate() {
+                    ballot.slow &= gate.passes(rank);
+                }
+            }
+            AlgorithmVerdict { name: algorithm.name(), timers: labels, ranks }
+        })
+        .collect();
+
+    let verdicts: Vec<Vec<bool>> =
+        algorithms.iter().map(|algorithm| algorithm.ranks.iter().map(|rank| rank.slow).collect()).collect();
+    let election = vote::elect(job.ranks.len(), verdicts.iter().map(Vec::as_slice));
+    let slow_step_ratio = (0..job.ranks.len()).map(|rank| gate.as_ref().and_then(|gate| gate.ratio(rank))).collect();
+    // These rules attribute nothing: whom they name, they name for the compute timers.
+    let cause = if election.elected.is_empty() { Cause::None } else { Cause::Compute };
+    Verdict { timers, algorithms, votes: election.votes, anomalies: election.elected, slow_step_ratio, cause }
+}
+
+/// Labels every clustered timer with every algorithm: one list an algorithm, in the order of the timers.
+///
+/// Timers run in parallel and the algorithms inside a timer, so that what the algorithms share of a timer is held
+/// for a few timers at a time only.
+fn label_timers(timers: &[TimerVerdict], algorithms: &[&'static dyn Algorithm]) -> Vec<Vec<TimerLabels>> {
+    let by_timer: Vec<Vec<TimerLabels>> = timers
+        .par_iter()
+        .enumerate()
+        .filter_map(|(place, timer)| timer.clustered_rows().map(|rows| (place, rows)))
+        .map(|(place, rows)| {
+            let space = Space::new(features::robust_scale(&rows));
+            let raw_means: Vec<f64> = rows.iter().map(|[.., mean]| *mean).collect();
+            algorithms.par_iter().map(|algorithm| label(place, *algorithm, &space, &raw_means)).collect()
+        })
+        .collect();
+    let mut by_algorithm: Vec<Vec<TimerLabels>> = algorithms.iter().map(|_| Vec::new()).collect();
+    for labels in by_timer {
+        for (list, labels) in by_algorithm.iter_mut().zip(labels) {
+            list.push(labels);
+        }
+    }
+    by_algorithm
+}
+
+fn label(timer: usize, algorithm: &dyn Algorithm, space: &Space, raw_means: &[f64]) -> TimerLabels {
+    match algos::tune(algorithm, space) {
+        Some(winner) => TimerLabels {
+            timer,
+            slow: algos::slow_ranks(space, raw_means, &winner),
+            clusters: winner.clusters,
+            scores: winner.scores,
+            parameters: Some(winner.parameters),
+        },
+        None => TimerLabels { timer, parameters: None, clusters: 1, scores: None, slow: vec![false; space.len()] },
+    }
+}
+
+/// Weight of the timers that each rank has, whatever their coverage and spread.
+fn weight_before_filters(timers: &[TimerVerdict], settings: &ClassicSettings, ranks: usize) -> Vec<f64> {
+    let mut weights = vec![0.0; ranks];
+    for timer in timers.iter().filter(|timer| timer.is_candidate()) {
+        let weight = settings.weight(&timer.features.timer);
+        for (sum, feature) in weights.iter_mut().zip(&timer.features.ranks) {
+            *sum += if feature.is_some() { weight } else { 0.0 };
+        }
+    }
+    weights
+}

@@ -1,0 +1,103 @@
+//! With pipeline stages: a rank that is hardly slower than the fastest in the slowest steps goes back to fast.
+
+use crate::features::STEP_TIMER;
+use crate::job::{Job, TimerTable};
+
+/// Each rank's compute time over the slowest iterations, against the fastest rank's.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SlowStepGate {
+    /// Clustered timers' mean durations over those iterations, summed, one a rank; NaN where there is none.
+    seconds: Vec<f64>,
+    fastest: f64,
+    factor: f64,
+}
+
+impl SlowStepGate {
+    /// Measures every rank in the `iterations` slowest steps.
+    ///
+    /// The step time is the largest `interval-time` of any rank, or where the job has no such timer the largest sum
+    /// of the clustered timers. `factor` is how many times the fastest rank's compute time is needed to stay slow.
+    #[must_use]
+    pub fn measure(job: &Job, clustered: &[&TimerTable], iterations: usize, factor: f64) -> Self {
+        let slowest = slowest_iterations(&step_seconds(job, clustered), iterations);
+        let seconds = (0..job.ranks.len())
+            .map(|rank| {
+                let means = clustered.iter().map(|timer| {
+                    let durations = job.durations(timer, rank);
+                    mean(slowest.iter().map(|&iteration| durations[iteration]))
+                });
+                let mut known = means.filter(|mean| !mean.is_nan()).peekable();
+                if known.peek().is_some() { known.sum() } else { f64::NAN }
+            })
+            .collect();
+        Self::new(seconds, factor)
+    }
+
+    fn new(seconds: Vec<f64>, factor: f64) -> Self {
+        let fastest = seconds.iter().copied().fold(f64::INFINITY, f64::min);
+        Self { seconds, fastest, factor }
+    }
+
+    /// Whether a rank may be called slow: at or above the factor, or not measured in the slowest steps.
+    #[must_use]
+    pub fn passes(&self, rank: usize) -> bool {
+        // False for NaN: a rank without a row in the slowest steps is not acquitted by them.
+        !(self.seconds[rank] < self.factor * self.fastest)
+    }
+
+    /// How many times the fastest rank's compute time a rank takes.
+    #[must_use]
+    pub fn ratio(&self, rank: usize) -> Option<f64> {
+        let ratio = self.seconds[rank] / self.fastest;
+        ratio.is_finite().then_some(ratio)
+    }
+}
+
+/// The step time of each iteration; negative infinity where nothing tells it.
+fn step_seconds(job: &Job, clustered: &[&TimerTable]) -> Vec<f64> {
+    let slowest_rank = |of_rank: &dyn Fn(usize, usize) -> f64| -> Vec<f64> {
+        let at = |iteration: usize| (0..job.ranks.len()).map(|rank| of_rank(rank, iteration));
+        let most = |all: &mut dyn Iterator<Item = f64>| all.filter(|s| !s.is_nan()).fold(f64::NEG_INFINITY, f64::max);
+        (0..job.iterations.len()).map(|iteration| most(&mut at(iteration))).collect()
+    };
+    match job.timer(STEP_TIMER) {
+        Some(step) => slowest_rank(&|rank, iteration| job.durations(step, rank)[iteration]),
+        None => slowest_rank(&|rank, iteration| {
+            clustered.iter().map(|timer| job.durations(timer, rank)[iteration]).filter(|s| !s.is_nan()).sum()
+        }),
+    }
+}
+
+/// Positions of the largest step times; of equal ones the earlier.
+fn slowest_iterations(steps: &[f64], count: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..steps.len()).filter(|&iteration| steps[iteration] > f64::NEG_INFINITY).collect();
+    order.sort_by(|&a, &b| steps[b].total_cmp(&steps[a]).then(a.cmp(&b)));
+    order.truncate(count);
+    order
+}
+
+/// The mean of what is there; NaN where nothing is.
+fn mean(values: impl Iterator<Item = f64>) -> f64 {
+    let (sum, count) = values.filter(|value| !value.is_nan()).fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
+    sum / count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_earlier_of_equal_steps_counts() {
+        assert_eq!(slowest_iterations(&[1.0, 3.0, 2.0, 3.0, 3.0], 2), [1, 3]);
+        assert_eq!(slowest_iterations(&[1.0, f64::NEG_INFINITY], 5), [0]);
+    }
+
+    #[test]
+    fn below_the_factor_a_rank_goes_free() {
+        let gate = SlowStepGate::new(vec![1.0, 1.29, 1.3, f64::NAN], 1.3);
+        let passing: Vec<bool> = (0..4).map(|rank| gate.passes(rank)).collect();
+        assert_eq!(passing, [false, false, true, true]);
+        assert_eq!(gate.ratio(2), Some(1.3));
+        assert_eq!(gate.ratio(3), None);
+    }
+}
