@@ -1,0 +1,19 @@
+//! What a user reads: the summary as a value, as text, as JSON, and the result folder.
+//!
+//! Data flows [`Summary`] -> [`text`] or [`json`] -> standard output, or [`ResultFolder`] with a table for each
+//! algorithm beside them. Nothing is computed here that a verdict does not hold.
+
+mod error;
+mod findings;
+mod folder;
+mod json;
+mod summary;
+mod tables;
+mod text;
+
+pub use error::WriteError;
+pub use findings::{Finding, TimerEvidence};
+pub use folder::ResultFolder;
+pub use json::{json_line, json_pretty};
+pub use summary::{AlgorithmSummary, Asked, RankVotes, SCHEMA_VERSION, Summary, TimerSummary, WindowSummary};
+pub use text::text;

@@ -1,0 +1,234 @@
+//! The summary: everything that a run found, as one serialisable value.
+
+use std::collections::BTreeSet;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::findings::{Finding, findings};
+use crate::features::TimerFate;
+use crate::job::{DataQuality, Job, Run, Topology};
+use crate::rules::classic::ClassicSettings;
+use crate::rules::{Cause, Verdict};
+
+/// Version of the JSON layout; it grows when a field changes its meaning or goes.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// All that an analysis says.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Summary {
+    /// Version of this layout.
+    pub schema_version: u32,
+    /// Version of the tool.
+    pub tool_version: String,
+    /// Job id.
+    pub job: String,
+    /// The ranks that stand out, ascending.
+    pub anomaly_ranks: Vec<u32>,
+    /// Their nodes, each once, sorted.
+    pub anomaly_nodes: Vec<String>,
+    /// What costs the job most.
+    pub cause: Cause,
+    /// Why nobody could be named, where that is so for want of data rather than of culprits.
+    pub nothing_to_compare: Option<String>,
+    /// Evidence for each anomaly rank.
+    pub findings: Vec<Finding>,
+    /// Name of the rules.
+    pub rules: String,
+    /// Thresholds of the rules.
+    pub settings: ClassicSettings,
+    /// Files that were read.
+    pub source: Vec<String>,
+    /// Files in the named folders that were passed over because of their ending.
+    pub files_passed_over: Vec<String>,
+    /// What was analysed.
+    pub window: WindowSummary,
+    /// Parallel groups.
+    pub topology: Topology,
+    /// Runs of the job, in the order in which they came.
+    pub runs: Vec<Run>,
+    /// Every timer and what became of it.
+    pub timers: Vec<TimerSummary>,
+    /// What each algorithm says.
+    pub algorithms: Vec<AlgorithmSummary>,
+    /// Ranks with at least one vote.
+    pub votes: Vec<RankVotes>,
+    /// What was read, kept and left out.
+    pub data_quality: DataQuality,
+}
+
+/// The rows that were analysed.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct WindowSummary {
+    /// Ranks.
+    pub ranks: usize,
+    /// Nodes.
+    pub nodes: usize,
+    /// Iterations.
+    pub iterations: usize,
+    /// First iteration.
+    pub first_iteration: i64,
+    /// Last iteration.
+    pub last_iteration: i64,
+    /// The asked iterations.
+    pub asked_iterations: String,
+    /// Iterations dropped at the beginning of every run.
+    pub warmup: u32,
+}
+
+/// A timer and what became of it.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct TimerSummary {
+    /// Name of the timer.
+    pub timer: String,
+    /// Ranks that ran it.
+    pub ranks: usize,
+    /// Whether it is clustered, and why not.
+    #[serde(flatten)]
+    pub fate: TimerFate,
+}
+
+/// What one algorithm says.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct AlgorithmSummary {
+    /// Name of the algorithm.
+    pub algorithm: String,
+    /// The ranks that it calls slow.
+    pub slow_ranks: Vec<u32>,
+    /// Its labels, timer by timer.
+    pub timers: Vec<AlgorithmTimer>,
+}
+
+/// How an algorithm labelled one timer.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct AlgorithmTimer {
+    /// Name of the timer.
+    pub timer: String,
+    /// The parameters that won; null when the ranks did not split.
+    pub parameters: Option<String>,
+    /// Clusters before folding to two.
+    pub clusters: usize,
+    /// Silhouette of the winner, -1 to 1.
+    pub silhouette: Option<f64>,
+    /// Calinski-Harabasz score of the winner.
+    pub calinski_harabasz: Option<f64>,
+    /// Davies-Bouldin score of the winner.
+    pub davies_bouldin: Option<f64>,
+    /// How many ranks it calls slow.
+    pub slow: usize,
+}
+
+/// The votes on one rank.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct RankVotes {
+    /// The rank.
+    pub rank: u32,
+    /// Its node.
+    pub node: String,
+    /// Algorithms that call it slow.
+    pub votes: u32,
+}
+
+/// What a summary takes from the command line.
+#[derive(Debug, Clone)]
+pub struct Asked<'a> {
+    /// Files that were read.
+    pub source: Vec<String>,
+    /// Files that were passed over.
+    pub files_passed_over: Vec<String>,
+    /// Name of the rules.
+    pub rules: &'a str,
+    /// Thresholds.
+    pub settings: &'a ClassicSettings,
+    /// The iterations, as written.
+    pub iterations: String,
+    /// Iterations dropped at the beginning of every run.
+    pub warmup: u32,
+}
+
+impl Summary {
+    /// Puts a verdict into the form of the report.
+    #[must_use]
+    pub fn new(job: &Job, verdict: &Verdict, asked: Asked<'_>) -> Self {
+        let anomaly_nodes: BTreeSet<&String> = verdict.anomalies.iter().map(|&rank| &job.nodes[rank]).collect();
+        let nodes: BTreeSet<&String> = job.nodes.iter().collect();
+        Self {
+            schema_version: SCHEMA_VERSION,
+            tool_version: env!("CARGO_PKG_VERSION").to_owned(),
+            job: job.id.clone(),
+            anomaly_ranks: verdict.anomalies.iter().map(|&rank| job.ranks[rank]).collect(),
+            anomaly_nodes: anomaly_nodes.into_iter().cloned().collect(),
+            cause: verdict.cause,
+            nothing_to_compare: nothing_to_compare(job, verdict),
+            findings: findings(job, verdict),
+            rules: asked.rules.to_owned(),
+            settings: asked.settings.clone(),
+            source: asked.source,
+            files_passed_over: asked.files_passed_over,
+            window: WindowSummary {
+                ranks: job.ranks.len(),
+                nodes: nodes.len(),
+                iterations: job.iterations.len(),
+                first_iteration: job.iterations.first().copied().unwrap_or_default(),
+                last_iteration: job.iterations.last().copied().unwrap_or_default(),
+                asked_iterations: asked.iterations,
+                warmup: asked.warmup,
+            },
+            topology: job.topology.clone(),
+            runs: job.runs.clone(),
+            timers: timers(verdict),
+            algorithms: algorithms(job, verdict),
+            votes: votes(job, verdict),
+            data_quality: job.quality.clone(),
+        }
+    }
+}
+
+fn timers(verdict: &Verdict) -> Vec<TimerSummary> {
+    let summary = |timer: &crate::features::TimerVerdict| TimerSummary {
+        timer: timer.features.timer.clone(),
+        ranks: timer.features.covered(),
+        fate: timer.fate.clone(),
+    };
+    verdict.timers.iter().map(summary).collect()
+}
+
+fn algorithms(job: &Job, verdict: &Verdict) -> Vec<AlgorithmSummary> {
+    let on_timer = |labels: &crate::rules::TimerLabels| AlgorithmTimer {
+        timer: verdict.timers[labels.timer].features.timer.clone(),
+        parameters: labels.parameters.clone(),
+        clusters: labels.clusters,
+        silhouette: labels.scores.as_ref().map(|scores| scores.silhouette),
+        calinski_harabasz: labels.scores.as_ref().map(|scores| scores.calinski_harabasz),
+        davies_bouldin: labels.scores.as_ref().map(|scores| scores.davies_bouldin),
+        slow: labels.slow.iter().filter(|&&slow| slow).count(),
+    };
+    let summary = |algorithm: &crate::rules::AlgorithmVerdict| AlgorithmSummary {
+        algorithm: algorithm.name.to_owned(),
+        slow_ranks: job.ranks.iter().zip(&algorithm.ranks).filter(|(_, b)| b.slow).map(|(&rank, _)| rank).collect(),
+        timers: algorithm.timers.iter().map(on_timer).collect(),
+    };
+    verdict.algorithms.iter().map(summary).collect()
+}
+
+fn votes(job: &Job, verdict: &Verdict) -> Vec<RankVotes> {
+    let on_rank = |(rank, &votes): (usize, &u32)| RankVotes { rank: job.ranks[rank], node: job.nodes[rank].clone(), votes };
+    verdict.votes.iter().enumerate().filter(|&(_, &votes)| votes > 0).map(on_rank).collect()
+}
+
+/// Says which filter took which timer when none is left.
+fn nothing_to_compare(job: &Job, verdict: &Verdict) -> Option<String> {
+    if job.ranks.len() < 2 {
+        return Some("the window holds one rank: there is nobody to compare it with".to_owned());
+    }
+    let any = verdict.timers.iter().any(|timer| matches!(timer.fate, TimerFate::Clustered { .. }));
+    if any {
+        return None;
+    }
+    let reasons: Vec<String> = verdict
+        .timers
+        .iter()
+        .map(|timer| format!("{}: {}", timer.features.timer, timer.fate.reason(job.ranks.len())))
+        .collect();
+    Some(format!("no timer is left after the filters ({})", reasons.join("; ")))
+}
