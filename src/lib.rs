@@ -1,1 +1,17 @@
+//! Says which ranks of a finished Megatron-LM training job were slow, on which nodes, from its per-rank timers.
+//!
+//! Data flows through the modules in this order: [`source`] (files -> rows), [`job`] (rows -> tables of one job's
+//! window), [`features`] (tables -> scaled features of each timer), [`algos`] (features -> slow or fast),
+//! [`vote`] (labels -> ranks), with [`rules`] saying how the steps are put together, and [`report`] (verdict ->
+//! text, JSON, folder). [`simulate`] makes jobs with known faults. [`cli`] is the command line over all of it.
 
+pub mod algos;
+pub mod cli;
+pub mod features;
+mod interrupt;
+pub mod job;
+pub mod report;
+pub mod rules;
+pub mod simulate;
+pub mod source;
+pub mod vote;

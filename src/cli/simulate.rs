@@ -1,16 +1,15 @@
 //! `mt-detector simulate`: write a labelled job.
 
-use std::io::Write as _;
 use std::path::PathBuf;
 
-use anyhow::Context as _;
-use chrono::{DateTime, NaiveDate, NaiveDateTime};
 use clap::Args;
 
+use super::stdout::print;
 use crate::simulate::faults::{
     LinkFactor, NodeFactor, RankFactor, RankSeconds, Rerun, StageFactor, Stall, Transient,
 };
 use crate::simulate::{DEFAULT_ORDER, Scenario, SimulateError, write_job};
+use crate::source::timestamp;
 
 /// Write a simulated job with a known truth: `<job>.parquet` and its entry in `labels.json`
 #[derive(Debug, Clone, Args)]
@@ -261,49 +260,26 @@ pub fn run(args: &SimulateArgs) -> anyhow::Result<()> {
         SimulateError::Write(error) => anyhow::Error::from(error),
         error @ SimulateError::Frame(_) => anyhow::Error::from(error),
     })?;
-    let mut out = std::io::stdout().lock();
-    writeln!(
-        out,
-        "{}: {} rows, {} ranks, {} iterations",
+    let label = &written.label;
+    print(&format!(
+        "{}: {} rows, {} ranks, {} iterations\n{}: {} is {}, cause {}, slow ranks {:?}\n",
         written.parquet.display(),
         written.rows,
         scenario.ranks(),
-        scenario.iterations
-    )
-    .and_then(|()| {
-        let label = &written.label;
-        writeln!(
-            out,
-            "{}: {} is {}, cause {}, slow ranks {:?}",
-            written.labels.display(),
-            scenario.job,
-            label.kind,
-            label.cause,
-            label.slow_ranks
-        )
-    })
-    .context("cannot write to standard output")
+        scenario.iterations,
+        written.labels.display(),
+        scenario.job,
+        label.kind,
+        label.cause,
+        label.slow_ranks
+    ))?;
+    Ok(())
 }
 
 fn parse_time(text: &str) -> Result<i64, String> {
-    let text = text.trim();
-    if let Ok(seconds) = text.parse::<i64>() {
-        return Ok(seconds);
-    }
-    if let Ok(time) = DateTime::parse_from_rfc3339(text) {
-        return Ok(time.timestamp());
-    }
-    let plain = NaiveDateTime::parse_from_str(text, "%Y-%m-%d %H:%M:%S").ok();
-    let day = NaiveDate::parse_from_str(text, "%Y-%m-%d")
-        .ok()
-        .and_then(|day| day.and_hms_opt(0, 0, 0));
-    plain
-        .or(day)
-        .map(|time| time.and_utc().timestamp())
-        .ok_or_else(|| {
-            "no time; expected RFC 3339, YYYY-MM-DD [HH:MM:SS] (UTC) or seconds since 1970"
-                .to_owned()
-        })
+    const EXPECTED: &str = "no time; expected RFC 3339, YYYY-MM-DD [HH:MM:SS] (UTC) or seconds since 1970";
+    let micros = timestamp::parse(text).ok_or(EXPECTED)?;
+    Ok(micros.div_euclid(1_000_000))
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use super::labels::Label;
 use super::rows::Rows;
 use super::scenario::Scenario;
 use super::simulate_into;
+use crate::interrupt::remove_on_interrupt;
 
 /// Name of the file with the labels of all jobs in a folder.
 pub const LABELS: &str = "labels.json";
@@ -52,6 +53,7 @@ pub fn write_job(
     let mut known = read_labels(&labels)?;
 
     let mut file = beside(folder)?;
+    let unfinished = remove_on_interrupt(file.path());
     let encode = |source| WriteError::Parquet {
         path: parquet.clone(),
         source,
@@ -78,8 +80,7 @@ pub fn write_job(
         })?,
     );
     let labels_file = stage_labels(folder, &labels, &known)?;
-    rename(file, &parquet)?;
-    rename(labels_file, &labels)?;
+    unfinished.finish(|| rename(file, &parquet).and_then(|()| rename(labels_file, &labels)))?;
     Ok(Written {
         parquet,
         rows,

@@ -1,0 +1,263 @@
+//! `analyze`: one job in, a verdict out.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+
+use super::exit::{ArgumentError, Exit};
+use super::progress::Progress;
+use super::stdout::print;
+use crate::algos::{Algorithm, registry};
+use crate::job::{IterationRange, Selection, load};
+use crate::report::{Asked, ResultFolder, Summary, json_line, text};
+use crate::rules::classic::{self, ClassicSettings};
+use crate::source::{Micros, discover, timestamp};
+
+/// Arguments of `analyze`, as typed.
+#[derive(Debug, Args)]
+pub struct AnalyzeArgs {
+    /// Files, folders or glob patterns with rows of megatron_metrics (Parquet, CSV, NDJSON, Arrow IPC); - reads
+    /// NDJSON from standard input
+    #[arg(required = true, value_name = "INPUT")]
+    input: Vec<String>,
+    /// Job id; may be left out when the input holds one job
+    #[arg(long, value_name = "ID")]
+    job_id: Option<String>,
+    /// Iterations to analyse, both ends included: A-B, A-, -B or A [default: all]
+    #[arg(long, value_name = "RANGE", allow_hyphen_values = true)]
+    iterations: Option<String>,
+    /// Leave out rows before this time: RFC 3339, "YYYY-MM-DD HH:MM:SS" (UTC) or epoch seconds
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    start: Option<String>,
+    /// Leave out rows after this time
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    end: Option<String>,
+    /// Keep the rows of this run (rerun_uuid) only [default: an iteration counts from the run that came last]
+    #[arg(long, value_name = "UUID")]
+    rerun: Option<String>,
+    /// Iterations to drop at the beginning of every run
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    warmup: u32,
+    /// Algorithms: all, or names separated by commas (kmeans, dbscan, gmm, hierarchical, mean_shift, fuzzy)
+    #[arg(long, value_name = "NAMES", default_value = "all", value_delimiter = ',')]
+    algorithm: Vec<String>,
+    /// Rules of the verdict
+    #[arg(long, value_enum, default_value_t = Rules::Classic)]
+    rules: Rules,
+    /// Folder for the results [default: prediction_results/prediction_<UTC time>]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Replace an earlier result folder at --out
+    #[arg(long, requires = "out")]
+    force: bool,
+    /// Write no files, only standard output
+    #[arg(long, conflicts_with_all = ["out", "force"])]
+    no_files: bool,
+    /// Form of the summary on standard output
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+    /// Exit with 1 when somebody stands out
+    #[arg(long)]
+    exit_code: bool,
+    /// Threads [default: one a processor]
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    #[command(flatten, next_help_heading = "Thresholds")]
+    thresholds: Thresholds,
+}
+
+#[derive(Debug, Args)]
+struct Thresholds {
+    /// Smallest (max - min) / mean of the rank means at which a timer is clustered
+    #[arg(long, value_name = "SHARE", default_value_t = ClassicSettings::default().min_spread)]
+    min_spread: f64,
+    /// A further timer that counts as computing (repeatable)
+    #[arg(long, value_name = "TIMER")]
+    compute_timer: Vec<String>,
+    /// Weight of a timer in the vote (repeatable) [default: 3 for self-attention-linear-qkv, else 1]
+    #[arg(long, value_name = "TIMER=WEIGHT")]
+    timer_weight: Vec<String>,
+    /// With pipeline stages: times the fastest rank's compute time that a slow rank takes at least
+    #[arg(long, value_name = "FACTOR", default_value_t = ClassicSettings::default().gate_factor)]
+    gate_factor: f64,
+    /// With pipeline stages: how many of the slowest iterations that is measured on
+    #[arg(long, value_name = "N", default_value_t = ClassicSettings::default().gate_iterations)]
+    gate_iterations: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Rules {
+    /// Cluster over all ranks, elect those with the most votes
+    Classic,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// key: value lines and a block for each finding
+    Text,
+    /// One line of JSON
+    Json,
+}
+
+/// The arguments with every default and check applied.
+struct Request {
+    selection: Selection,
+    algorithms: Vec<&'static dyn Algorithm>,
+    settings: ClassicSettings,
+    folder: Option<ResultFolder>,
+}
+
+/// Runs `analyze`.
+///
+/// # Errors
+/// Bad arguments, a source that fails or holds no such rows, results that can't be written.
+pub fn run(args: &AnalyzeArgs) -> anyhow::Result<Exit> {
+    let request = args.request()?;
+    if let Some(threads) = args.threads {
+        rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build_global()
+            .with_context(|| format!("failed to start {threads} threads"))?;
+    }
+    let progress = Progress::start("reading");
+    let found = discover(&args.input)?;
+    let job = load(&found.files, &request.selection, &|rows| progress.rows(rows))?;
+    progress.now("analysing");
+    let verdict = classic::judge(&job, &request.settings, &request.algorithms);
+    let shown = |path: &PathBuf| path.display().to_string();
+    let summary = Summary::new(
+        &job,
+        &verdict,
+        Asked {
+            source: found.files.iter().map(|file| shown(&file.path)).collect(),
+            files_passed_over: found.passed_over.iter().map(shown).collect(),
+            rules: "classic",
+            settings: &request.settings,
+            iterations: request.selection.iterations.to_string(),
+            warmup: request.selection.warmup,
+        },
+    );
+    if let Some(folder) = &request.folder {
+        progress.now("writing");
+        folder.write(&summary, &job.ranks, &verdict.algorithms)?;
+    }
+    drop(progress);
+    match args.format {
+        Format::Text => print(&text(&summary)?)?,
+        Format::Json => print(&(json_line(&summary)? + "\n"))?,
+    }
+    if let Some(folder) = &request.folder {
+        eprintln!("results in {}", folder.path().display());
+    }
+    let found_somebody = !summary.anomaly_ranks.is_empty() || !summary.anomaly_nodes.is_empty();
+    Ok(if args.exit_code && found_somebody { Exit::AnomaliesFound } else { Exit::Success })
+}
+
+impl AnalyzeArgs {
+    fn request(&self) -> anyhow::Result<Request> {
+        let iterations = match &self.iterations {
+            None => IterationRange::default(),
+            Some(text) => text.parse().map_err(|error| ArgumentError::new("--iterations", format!("{error}")))?,
+        };
+        let (start, end) = (moment("--start", &self.start)?, moment("--end", &self.end)?);
+        if let (Some(first), Some(last)) = (start, end)
+            && first > last
+        {
+            let reason = format!("{} is after --end {}", timestamp::format(first), timestamp::format(last));
+            return Err(ArgumentError::new("--start", reason).into());
+        }
+        if self.threads == Some(0) {
+            return Err(ArgumentError::new("--threads", "at least 1 is needed").into());
+        }
+        Ok(Request {
+            selection: Selection {
+                job: self.job_id.clone(),
+                start,
+                end,
+                iterations,
+                rerun: self.rerun.clone(),
+                warmup: self.warmup,
+            },
+            algorithms: chosen_algorithms(&self.algorithm)?,
+            settings: self.thresholds.settings()?,
+            folder: self.folder()?,
+        })
+    }
+
+    fn folder(&self) -> anyhow::Result<Option<ResultFolder>> {
+        if self.no_files {
+            return Ok(None);
+        }
+        let path = match &self.out {
+            Some(path) => path.clone(),
+            None => default_folder(),
+        };
+        Ok(Some(ResultFolder::at(path, self.force)?))
+    }
+}
+
+impl Thresholds {
+    fn settings(&self) -> Result<ClassicSettings, ArgumentError> {
+        let mut compute_timers: BTreeSet<String> = ClassicSettings::default().compute_timers;
+        compute_timers.extend(self.compute_timer.iter().cloned());
+        let mut timer_weights: BTreeMap<String, f64> = ClassicSettings::default().timer_weights;
+        for pair in &self.timer_weight {
+            let malformed = || ArgumentError::new("--timer-weight", format!("`{pair}` is not TIMER=WEIGHT"));
+            let (timer, weight) = pair.rsplit_once('=').ok_or_else(malformed)?;
+            let weight = weight.parse().map_err(|_| malformed())?;
+            timer_weights.insert(timer.to_owned(), at_least("--timer-weight", weight, 0.0)?);
+        }
+        if self.gate_iterations == 0 {
+            return Err(ArgumentError::new("--gate-iterations", "at least 1 is needed"));
+        }
+        Ok(ClassicSettings {
+            compute_timers,
+            min_spread: at_least("--min-spread", self.min_spread, 0.0)?,
+            timer_weights,
+            gate_factor: at_least("--gate-factor", self.gate_factor, 1.0)?,
+            gate_iterations: self.gate_iterations,
+        })
+    }
+}
+
+fn at_least(flag: &'static str, value: f64, least: f64) -> Result<f64, ArgumentError> {
+    if value.is_finite() && value >= least {
+        Ok(value)
+    } else {
+        Err(ArgumentError::new(flag, format!("{value} is not a finite number of at least {least}")))
+    }
+}
+
+fn moment(flag: &'static str, text: &Option<String>) -> Result<Option<Micros>, ArgumentError> {
+    let Some(text) = text else {
+        return Ok(None);
+    };
+    let malformed =
+        || ArgumentError::new(flag, format!("`{text}` is no time; write RFC 3339, YYYY-MM-DD HH:MM:SS (UTC) or epoch seconds"));
+    timestamp::parse(text).map(Some).ok_or_else(malformed)
+}
+
+fn chosen_algorithms(names: &[String]) -> Result<Vec<&'static dyn Algorithm>, ArgumentError> {
+    let known = registry();
+    if names.iter().any(|name| name == "all") {
+        return Ok(known.to_vec());
+    }
+    if let Some(unknown) = names.iter().find(|name| !known.iter().any(|algorithm| algorithm.name() == name.as_str())) {
+        let names: Vec<&str> = known.iter().map(|algorithm| algorithm.name()).collect();
+        let reason = format!("`{unknown}` is unknown; there are all, {}", names.join(", "));
+        return Err(ArgumentError::new("--algorithm", reason));
+    }
+    let asked = |algorithm: &&&'static dyn Algorithm| names.iter().any(|name| name == algorithm.name());
+    Ok(known.iter().filter(asked).copied().collect())
+}
+
+/// `prediction_results/prediction_<UTC time>`, counted on when two runs share a second.
+fn default_folder() -> PathBuf {
+    let parent = PathBuf::from("prediction_results");
+    let name = chrono::Utc::now().format("prediction_%Y%m%dT%H%M%SZ").to_string();
+    let free = (2..).map(|count| parent.join(format!("{name}-{count}")));
+    let mut candidates = std::iter::once(parent.join(&name)).chain(free);
+    candidates.find(|path| !path.exists()).unwrap_or_else(|| parent.join(name))
+}

@@ -1,0 +1,91 @@
+//! Exit codes, and which error has which.
+
+use std::process::ExitCode;
+
+use thiserror::Error;
+
+use crate::report::WriteError;
+use crate::simulate::{self, ScenarioError};
+use crate::source::SourceError;
+
+/// How the program ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// 0: done; with `--exit-code`: done and nobody stands out.
+    Success,
+    /// 1: with `--exit-code`, somebody stands out.
+    AnomaliesFound,
+    /// 2: arguments that make no sense.
+    BadArguments,
+    /// 3: no rows for that job, window or time.
+    NoRows,
+    /// 4: the source failed.
+    SourceFailed,
+    /// 5: the results could not be written.
+    NotWritten,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(match exit {
+            Exit::Success => 0,
+            Exit::AnomaliesFound => 1,
+            Exit::BadArguments => 2,
+            Exit::NoRows => 3,
+            Exit::SourceFailed => 4,
+            Exit::NotWritten => 5,
+        })
+    }
+}
+
+/// The table of exit codes for `--help`.
+pub(super) const HELP: &str = "\
+Exit codes:
+  0  done (with --exit-code: and nobody stands out)
+  1  with --exit-code: somebody stands out
+  2  bad arguments
+  3  no rows for that job, window or time
+  4  the source failed: unreadable file, wrong columns
+  5  the results could not be written";
+
+/// An argument that parses and makes no sense.
+#[derive(Debug, Error)]
+#[error("{flag}: {reason}")]
+pub struct ArgumentError {
+    /// The flag.
+    pub flag: &'static str,
+    /// What is wrong with its value, and what would do.
+    pub reason: String,
+}
+
+impl ArgumentError {
+    pub(super) fn new(flag: &'static str, reason: impl Into<String>) -> Self {
+        Self { flag, reason: reason.into() }
+    }
+}
+
+/// The exit code of an error; a reader of the output that went away is no failure.
+#[must_use]
+pub fn exit_of(error: &anyhow::Error) -> Exit {
+    for cause in error.chain() {
+        if cause.is::<ArgumentError>() || cause.is::<ScenarioError>() {
+            return Exit::BadArguments;
+        }
+        if let Some(source) = cause.downcast_ref::<SourceError>() {
+            return match source {
+                source if source.is_no_rows() => Exit::NoRows,
+                _ => Exit::SourceFailed,
+            };
+        }
+        if let Some(write) = cause.downcast_ref::<WriteError>() {
+            return match write {
+                WriteError::Stdout(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Exit::Success,
+                _ => Exit::NotWritten,
+            };
+        }
+        if cause.is::<simulate::WriteError>() {
+            return Exit::NotWritten;
+        }
+    }
+    Exit::SourceFailed
+}

@@ -1,0 +1,82 @@
+//! `jobs`: what the input holds.
+
+use std::fmt::Write as _;
+
+use clap::{Args, ValueEnum};
+
+use super::exit::Exit;
+use super::progress::Progress;
+use super::stdout::print;
+use crate::job::{JobEntry, list_jobs};
+use crate::report::WriteError;
+use crate::source::{SourceError, discover};
+
+/// Arguments of `jobs`.
+#[derive(Debug, Args)]
+pub struct JobsArgs {
+    /// Files, folders or glob patterns with rows of megatron_metrics; - reads NDJSON from standard input
+    #[arg(required = true, value_name = "INPUT")]
+    input: Vec<String>,
+    /// Form of the list
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// A block a job
+    Text,
+    /// One line of JSON
+    Json,
+}
+
+/// Runs `jobs`.
+///
+/// # Errors
+/// A source that fails or holds no row, standard output that can't be written.
+pub fn run(args: &JobsArgs) -> anyhow::Result<Exit> {
+    let progress = Progress::start("reading");
+    let found = discover(&args.input)?;
+    let jobs = list_jobs(&found.files, &|rows| progress.rows(rows))?;
+    drop(progress);
+    if jobs.is_empty() {
+        return Err(SourceError::NoRows("the input holds no rows".to_owned()).into());
+    }
+    let listing = match args.format {
+        Format::Text => text(&jobs),
+        Format::Json => {
+            let line = serde_json::to_string(&jobs);
+            line.map_err(|reason| WriteError::Format { what: "the list of jobs", reason: reason.to_string() })? + "\n"
+        }
+    };
+    print(&listing)?;
+    Ok(Exit::Success)
+}
+
+fn text(jobs: &[JobEntry]) -> String {
+    let mut out = String::new();
+    for entry in jobs {
+        let range = |first: Option<String>, last: Option<String>| match (first, last) {
+            (Some(first), Some(last)) => format!("{first} to {last}"),
+            _ => "none".to_owned(),
+        };
+        let number = |iteration: Option<i64>| iteration.map(|iteration| iteration.to_string());
+        let stages = entry.pp_size.map_or_else(|| "unknown".to_owned(), |stages| stages.to_string());
+        // Writing to a string can't fail.
+        let _ = writeln!(
+            out,
+            "job: {}\n  ranks: {} on {} nodes\n  iterations: {} ({} of them)\n  time: {}\n  pipeline stages: {stages}\n  \
+             runs: {}\n  rows: {}\n  timers: {}",
+            entry.job,
+            entry.ranks,
+            entry.nodes,
+            range(number(entry.first_iteration), number(entry.last_iteration)),
+            entry.iterations,
+            range(entry.first_time.clone(), entry.last_time.clone()),
+            entry.runs,
+            entry.rows,
+            entry.timers.join(", "),
+        );
+    }
+    out
+}

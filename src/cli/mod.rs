@@ -1,0 +1,56 @@
+//! The command line: arguments as typed, made into validated requests, and run.
+//!
+//! Each command has a file with its arguments and its run; [`main`] picks one and turns errors into exit codes.
+
+mod analyze;
+mod exit;
+mod jobs;
+mod progress;
+mod simulate;
+mod stdout;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::interrupt;
+
+pub use exit::{ArgumentError, Exit, exit_of};
+
+/// Names the slow ranks of a finished Megatron-LM training job, with their nodes, from its per-rank timers.
+#[derive(Debug, Parser)]
+#[command(name = "mt-detector", version, about, arg_required_else_help = true, after_help = exit::HELP)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Find the slow ranks of one job
+    Analyze(Box<analyze::AnalyzeArgs>),
+    /// List the jobs in the input
+    Jobs(jobs::JobsArgs),
+    /// Write a simulated job with known faults
+    Simulate(Box<simulate::SimulateArgs>),
+}
+
+/// Runs the program with the process's arguments.
+#[must_use]
+pub fn main() -> ExitCode {
+    // `parse` exits by itself: 0 for --help and --version, 2 for bad arguments.
+    let cli = Cli::parse();
+    let outcome = interrupt::install().map_err(anyhow::Error::from).and_then(|()| match &cli.command {
+        Command::Analyze(args) => analyze::run(args),
+        Command::Jobs(args) => jobs::run(args),
+        Command::Simulate(args) => simulate::run(args).map(|()| Exit::Success),
+    });
+    let exit = outcome.unwrap_or_else(|error| {
+        let exit = exit_of(&error);
+        if exit != Exit::Success {
+            eprintln!("error: {error:#}");
+        }
+        exit
+    });
+    ExitCode::from(exit)
+}
