@@ -1,0 +1,143 @@
+//! Wall time and peak memory of `analyze` by the number of ranks, beside a bare Polars read and group-by of the same
+//! file. Run with `cargo bench --bench scale` (Linux: peak memory is read from /proc); `-- 256 1024` chooses sizes.
+
+use std::error::Error;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use mt_detector::simulate::{Scenario, faults::RankFactor, write_job};
+use polars::prelude::*;
+
+const RANKS: [usize; 4] = [256, 1_024, 4_096, 10_240];
+const ITERATIONS: u32 = 40;
+const WARMUP: u32 = 10;
+const RUNS: usize = 3;
+/// The argument with which the program calls itself for the bare read.
+const BARE: &str = "bare-read-and-group-by";
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let args: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with("--")).collect();
+    if let [mode, file] = args.as_slice()
+        && mode == BARE
+    {
+        return bare_read_and_group_by(Path::new(file));
+    }
+    let sizes: Vec<usize> = args.iter().filter_map(|arg| arg.parse().ok()).collect();
+    let sizes = if sizes.is_empty() { RANKS.to_vec() } else { sizes };
+
+    println!("{ITERATIONS} iterations after {WARMUP} of warm-up, all six algorithms, median of {RUNS} runs");
+    println!("| ranks | PP | rows | timers clustered | analyze s | analyze MB | bare read s | bare read MB |");
+    println!("|---|---|---|---|---|---|---|---|");
+    for pp in [1, 8] {
+        for &ranks in &sizes {
+            let folder = tempfile::tempdir()?;
+            let file = write_input(folder.path(), ranks, pp)?;
+            let clustered = timers_clustered(&file)?;
+            let rows = ParquetReader::new(std::fs::File::open(&file)?).num_rows()?;
+            let mut analyze = Command::new(env!("CARGO_BIN_EXE_mt-detector"));
+            analyze.args(["analyze", "--no-files", "--warmup", "10"]).arg(&file);
+            let mut bare = Command::new(std::env::current_exe()?);
+            bare.arg(BARE).arg(&file);
+            let (analyze, bare) = (measure(&mut analyze)?, measure(&mut bare)?);
+            println!(
+                "| {ranks} | {pp} | {rows} | {clustered} | {:.2} | {:.0} | {:.2} | {:.0} |",
+                analyze.seconds, analyze.megabytes, bare.seconds, bare.megabytes
+            );
+        }
+    }
+    Ok(())
+}
+
+/// A job with one slow rank: without pipeline stages some twelve timers are clustered, with them three.
+fn write_input(folder: &Path, ranks: usize, pp: usize) -> Result<std::path::PathBuf, Box<dyn Error>> {
+    let scenario = Scenario {
+        job: format!("scale-{ranks}-{pp}"),
+        tp: 1,
+        pp,
+        dp: ranks / pp,
+        iterations: ITERATIONS + WARMUP,
+        trace: false,
+        optimizer_timers: pp == 1,
+        rank_spread: 0.01,
+        slow_ranks: vec![RankFactor { rank: ranks / 3, factor: 1.5 }],
+        ..Scenario::default()
+    };
+    Ok(write_job(&scenario, folder, false)?.parquet)
+}
+
+fn timers_clustered(file: &Path) -> Result<usize, Box<dyn Error>> {
+    let output = Command::new(env!("CARGO_BIN_EXE_mt-detector"))
+        .args(["analyze", "--no-files", "--format", "json"])
+        .arg(file)
+        .stderr(Stdio::inherit())
+        .output()?;
+    let summary: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+    let timers = summary["timers"].as_array().ok_or("no timers in the summary")?;
+    Ok(timers.iter().filter(|timer| timer["fate"] == "clustered").count())
+}
+
+struct Measured {
+    seconds: f64,
+    megabytes: f64,
+}
+
+/// The run with the median wall time.
+fn measure(command: &mut Command) -> Result<Measured, Box<dyn Error>> {
+    let mut runs = (0..RUNS).map(|_| measure_once(command)).collect::<Result<Vec<_>, _>>()?;
+    runs.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
+    Ok(runs.swap_remove(RUNS / 2))
+}
+
+fn measure_once(command: &mut Command) -> Result<Measured, Box<dyn Error>> {
+    let started = Instant::now();
+    let mut child = command.stdout(Stdio::null()).spawn()?;
+    let status_file = format!("/proc/{}/status", child.id());
+    let mut megabytes = 0.0f64;
+    let status = loop {
+        // The kernel keeps the high-water mark itself; it only has to be read before the process is gone.
+        megabytes = megabytes.max(high_water_megabytes(&status_file).unwrap_or_default());
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    };
+    if !status.success() {
+        return Err(format!("{command:?} ended with {status}").into());
+    }
+    Ok(Measured { seconds: started.elapsed().as_secs_f64(), megabytes })
+}
+
+fn high_water_megabytes(status_file: &str) -> Option<f64> {
+    let status = std::fs::read_to_string(status_file).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kilobytes: f64 = line.trim().trim_end_matches("kB").trim().parse().ok()?;
+    Some(kilobytes / 1024.0)
+}
+
+/// What reading the window costs without any analysis: the same columns, first values, mean by timer and rank.
+fn bare_read_and_group_by(file: &Path) -> Result<(), Box<dyn Error>> {
+    let columns = ["subname", "rank", "iteration", "metric_values"].map(str::to_owned).to_vec();
+    let mut frame = ParquetReader::new(std::fs::File::open(file)?).with_columns(Some(columns)).finish()?;
+    let first = frame.column("metric_values")?.list()?.lst_get_first()?;
+    frame.drop_in_place("metric_values")?;
+    frame.with_column(first)?;
+    let groups = frame.group_by(["subname", "rank"])?;
+    let means = groups.select(["seconds"]).groups()?;
+    println!("{} groups", means.height());
+    Ok(())
+}
+
+/// The first element of each list of a column.
+trait FirstOfList {
+    fn lst_get_first(&self) -> PolarsResult<Column>;
+}
+
+impl FirstOfList for ListChunked {
+    fn lst_get_first(&self) -> PolarsResult<Column> {
+        let first = self.amortized_iter().map(|list| {
+            list.and_then(|list| list.as_ref().f64().ok().and_then(|values| values.get(0)))
+        });
+        Ok(first.collect::<Float64Chunked>().with_name("seconds".into()).into_column())
+    }
+}

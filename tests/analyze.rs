@@ -1,0 +1,334 @@
+//! `analyze` and `jobs` as a user runs them: golden outputs of the fixtures, every way in, every flag.
+
+mod common;
+
+use std::path::Path;
+use std::process::Stdio;
+
+use common::{Workdir, fixture, job, row, slow_rank_5};
+use polars::prelude::*;
+
+const FIXTURES: [&str; 5] = ["healthy", "slow-rank", "slow-rank-pp1", "heavy-stage", "restart-dirty"];
+
+/// Compares with a file under tests/golden; UPDATE_GOLDEN=1 writes it instead.
+fn golden(name: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, text).expect("the golden file is written");
+    }
+    let expected = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    assert_eq!(text, expected, "{} differs; UPDATE_GOLDEN=1 writes it anew", path.display());
+}
+
+/// Copies a fixture, so that the path in the output is the same on every machine.
+fn with_fixture(name: &str) -> (Workdir, String) {
+    let workdir = Workdir::new();
+    let file = format!("{name}.parquet");
+    std::fs::copy(fixture(&file), workdir.path(&file)).expect("the fixture");
+    (workdir, file)
+}
+
+#[test]
+fn fixtures_give_their_golden_results() {
+    for name in FIXTURES {
+        let (workdir, file) = with_fixture(name);
+        let outcome = workdir.run(&["analyze", &file, "--out", "r"]).succeeded();
+        golden(&format!("{name}.summary.txt"), &outcome.stdout);
+        let files = workdir.content("r");
+        let content = |wanted: &str| {
+            let found = files.iter().find(|(name, _)| name == wanted).map(|(_, content)| content.clone());
+            String::from_utf8(found.unwrap_or_else(|| panic!("{wanted} is not in {name}"))).expect("text")
+        };
+        assert_eq!(content("summary.txt"), outcome.stdout, "the file and standard output say the same");
+        golden(&format!("{name}.summary.json"), &content("summary.json"));
+        golden(&format!("{name}.kmeans.csv"), &content("kmeans/fast_slow_summary.csv"));
+        let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
+        let table = |algorithm: &str| format!("{algorithm}/fast_slow_summary.csv");
+        for algorithm in ["dbscan", "fuzzy", "gmm", "hierarchical", "kmeans", "mean_shift"] {
+            assert!(names.contains(&table(algorithm).as_str()), "{names:?}");
+        }
+        assert_eq!(workdir.names(), [file, "r".to_owned()], "nothing else is left");
+    }
+}
+
+#[test]
+fn the_json_keeps_its_schema() {
+    let schema = serde_json::to_string_pretty(&schemars::schema_for!(mt_detector::report::Summary)).expect("a schema");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schema/summary.schema.json");
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("the folder");
+        std::fs::write(&path, schema.clone() + "\n").expect("the schema is written");
+    }
+    let committed = std::fs::read_to_string(&path).expect("the committed schema");
+    assert_eq!(schema + "\n", committed, "UPDATE_GOLDEN=1 writes it anew; raise SCHEMA_VERSION when a meaning changes");
+}
+
+/// The same rows in every format that is read.
+fn in_every_format(workdir: &Workdir) -> Vec<String> {
+    let mut frame = ParquetReader::new(std::fs::File::open(fixture("slow-rank.parquet")).expect("the fixture"))
+        .finish()
+        .expect("a frame");
+    let create = |name: &str| std::fs::File::create(workdir.path(name)).expect("a file");
+    IpcWriter::new(create("j.arrow")).finish(&mut frame).expect("an Arrow file");
+    IpcWriter::new(create("lz4.arrow"))
+        .with_compression(Some(IpcCompression::LZ4))
+        .finish(&mut frame)
+        .expect("a compressed Arrow file");
+    let (mut ndjson, mut csv) = (String::new(), String::new());
+    csv += "attributes,timestamp,job,metric_name,subname,rank,iteration,node,metric_values,rerun_uuid\n";
+    let text = |column: &str| frame.column(column).expect(column).str().expect(column).clone();
+    let integer = |column: &str| frame.column(column).expect(column).cast(&DataType::Int64).expect(column);
+    let (jobs, metrics, timers) = (text("job"), text("metric_name"), text("subname"));
+    let (nodes, runs) = (text("node"), text("rerun_uuid"));
+    let (ranks, iterations, times) = (integer("rank"), integer("iteration"), integer("timestamp"));
+    let values = frame.column("metric_values").expect("values").list().expect("lists").clone();
+    for at in 0..frame.height() {
+        let number = |column: &Column| column.i64().expect("integers").get(at).expect("a number");
+        let numbers: Vec<String> =
+            values.get_as_series(at).expect("a list").f64().expect("floats").iter().flatten().map(|v| v.to_string()).collect();
+        let numbers = numbers.join(",");
+        let time = mt_detector::source::timestamp::format(number(&times) * 1000);
+        let cell = |column: &StringChunked| column.get(at).expect("text").to_owned();
+        let (job, metric, timer, node, run) = (cell(&jobs), cell(&metrics), cell(&timers), cell(&nodes), cell(&runs));
+        let (rank, iteration) = (number(&ranks), number(&iterations));
+        csv += &format!("{{}},{time},{job},{metric},{timer},{rank},{iteration},{node},\"[{numbers}]\",{run}\n");
+        ndjson += &format!(
+            r#"{{"timestamp":"{time}","job":"{job}","metric_name":"{metric}","subname":"{timer}","rank":{rank},"iteration":"{iteration}","node":"{node}","metric_values":[{numbers}],"attributes":{{"a":[1]}},"rerun_uuid":"{run}"}}"#
+        );
+        ndjson.push('\n');
+    }
+    workdir.file("j.csv", &csv);
+    workdir.file("j.tsv", csv.replace(",\"[", "\t[").replace("]\",", "]\t").lines().map(tabs).collect::<String>());
+    workdir.file("j.ndjson", ndjson);
+    ["j.arrow", "lz4.arrow", "j.csv", "j.tsv", "j.ndjson"].map(str::to_owned).to_vec()
+}
+
+/// Turns the commas of a line into tabs, but for those inside of an array.
+fn tabs(line: &str) -> String {
+    let mut depth = 0;
+    let mut swap = |letter: char| {
+        depth += i32::from(letter == '[') - i32::from(letter == ']');
+        if letter == ',' && depth == 0 { '\t' } else { letter }
+    };
+    line.chars().map(&mut swap).collect::<String>() + "\n"
+}
+
+/// What a run says, but for where the rows came from and in which parts they were read.
+fn verdict(json: &serde_json::Value) -> serde_json::Value {
+    let mut json = json.clone();
+    json["source"] = serde_json::Value::Null;
+    json["data_quality"]["rows_not_read"] = serde_json::Value::Null;
+    json["data_quality"]["rows_read"] = serde_json::Value::Null;
+    json
+}
+
+#[test]
+fn every_format_says_the_same() {
+    let (workdir, parquet) = with_fixture("slow-rank");
+    let analyze = |file: &str| workdir.run(&["analyze", file, "--no-files", "--format", "json"]).succeeded().json();
+    let expected = verdict(&analyze(&parquet));
+    assert_ne!(expected["anomaly_ranks"], serde_json::json!([]), "the fixture has a culprit");
+    for file in in_every_format(&workdir) {
+        assert_eq!(verdict(&analyze(&file)), expected, "{file}");
+    }
+}
+
+#[test]
+fn a_job_may_lie_in_many_files_beside_others() {
+    let workdir = Workdir::new();
+    let whole = slow_rank_5("alpha");
+    workdir.file("whole.ndjson", &whole);
+    let expected = verdict(&workdir.run(&["analyze", "whole.ndjson", "--no-files", "--format", "json"]).json());
+    std::fs::create_dir_all(workdir.path("d/deep")).expect("folders");
+    let (first, second) = whole.split_at(whole.find("\"iteration\":9,").map_or(0, |at| whole[..at].rfind('\n').map_or(0, |end| end + 1)));
+    workdir.file("d/part-1.ndjson", first);
+    workdir.file("d/deep/part-2.jsonl", second);
+    workdir.file("d/other.ndjson", slow_rank_5("beta"));
+    workdir.file("d/readme.txt", "not rows");
+    for input in [&["d"][..], &["d/*"], &["d/part-1.ndjson", "d/other.ndjson", "d/deep"]] {
+        let args = [&["analyze", "--job-id", "alpha", "--no-files", "--format", "json"], input].concat();
+        let mut json = verdict(&workdir.run(&args).succeeded().json());
+        assert_eq!(json["data_quality"]["other_jobs"], 320, "{input:?}");
+        json["data_quality"]["other_jobs"] = 0.into();
+        json["files_passed_over"] = serde_json::json!([]);
+        assert_eq!(json, expected, "{input:?}");
+    }
+}
+
+#[test]
+fn standard_input_is_read_as_ndjson() {
+    use std::io::Write as _;
+    let workdir = Workdir::new();
+    let mut command = workdir.command(&["analyze", "-", "--no-files"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
+    child.stdin.take().expect("a pipe").write_all(slow_rank_5("alpha").as_bytes()).expect("rows");
+    let output = child.wait_with_output().expect("it ends");
+    let stdout = String::from_utf8(output.stdout).expect("text");
+    assert!(stdout.lines().any(|line| line == "anomaly_ranks: [5]"), "{stdout}");
+    assert!(stdout.lines().any(|line| line == "anomaly_nodes: [\"gpu-000\"]"), "{stdout}");
+}
+
+#[test]
+fn old_callers_flags_work() {
+    let workdir = Workdir::new();
+    workdir.file("a.ndjson", slow_rank_5("alpha") + &slow_rank_5("beta"));
+    let outcome = workdir.run(&[
+        "analyze", "--job-id", "alpha", "--algorithm", "all", "--iterations", "11-15", "--start", "2026-01-01 08:00:00",
+        "--end", "2026-01-01 09:00:00", "a.ndjson",
+    ]);
+    let stdout = outcome.succeeded().stdout;
+    assert!(stdout.contains("iterations: 11-15 (5 of them; asked: 11-15; warm-up 10)"), "{stdout}");
+    let results = workdir.names();
+    assert_eq!(results, ["a.ndjson", "prediction_results"]);
+    let folders: Vec<String> = workdir.content("prediction_results").into_iter().map(|(name, _)| name).collect();
+    assert!(folders.iter().all(|name| name.starts_with("prediction_20")), "{folders:?}");
+}
+
+#[test]
+fn time_bounds_keep_an_earlier_job_of_the_same_id_out() {
+    let workdir = Workdir::new();
+    let earlier = slow_rank_5("alpha").replace("\"timestamp\":1767", "\"timestamp\":1757").replace("\"rank\":5,", "\"rank\":3,");
+    workdir.file("a.ndjson", earlier + &slow_rank_5("alpha"));
+    let json = workdir.run(&["analyze", "a.ndjson", "--start", "2026-01-01", "--no-files", "--format", "json"]).json();
+    assert_eq!(json["anomaly_ranks"], serde_json::json!([5]));
+    assert_eq!(json["data_quality"]["outside_time"], 320);
+}
+
+#[test]
+fn the_run_that_came_last_counts() {
+    let workdir = Workdir::new();
+    let lost = job("j", "forward-compute", 8, 40, |rank, _| if rank == 2 { 2.0 } else { 1.0 });
+    let counted: String = job("j", "forward-compute", 8, 40, |rank, _| if rank == 6 { 2.0 } else { 1.0 })
+        .lines()
+        .filter(|line| !line.contains("\"iteration\":1,"))
+        .map(|line| line.replace("\"rerun_uuid\":\"r0\"", "\"rerun_uuid\":\"r1\"").replace("\"timestamp\":1767", "\"timestamp\":1777") + "\n")
+        .collect();
+    // The later run lies first in the file: its time decides, not its place.
+    workdir.file("a.ndjson", counted + &lost);
+    let analyze = |more: &[&str]| {
+        let args = [&["analyze", "a.ndjson", "--no-files", "--format", "json", "--warmup", "3"], more].concat();
+        workdir.run(&args).succeeded().json()
+    };
+    let json = analyze(&[]);
+    assert_eq!(json["anomaly_ranks"], serde_json::json!([6]));
+    assert_eq!(json["runs"].as_array().map(Vec::len), Some(2));
+    assert_eq!(json["data_quality"]["superseded_by_rerun"], 8 * 39);
+    // Iteration 1 of the lost run and 2 to 4 of the other are start-up.
+    assert_eq!(json["data_quality"]["warmup"], 8 * 4);
+    let json = analyze(&["--rerun", "r0"]);
+    assert_eq!(json["anomaly_ranks"], serde_json::json!([2]));
+    assert_eq!(json["data_quality"]["other_runs"], 8 * 39);
+}
+
+#[test]
+fn what_is_left_out_is_counted() {
+    let workdir = Workdir::new();
+    let mut text = slow_rank_5("j");
+    for (rank, value) in [(0, "1e999"), (1, "-1.0")] {
+        text += &(row("j", "forward-compute", rank, 21, 1.0).replace("[1]", &format!("[{value}]")) + "\n");
+    }
+    text += &(row("j", "forward-compute", 2, 21, 1.0).replace("[1]", "[null]") + "\n");
+    text += &(row("j", "forward-compute", 3, 21, 0.0) + "\n");
+    text += &(row("j", "forward-compute", 4, 20, 9.0) + "\n");
+    text += &(row("j", "forward-compute", 4, 20, 9.0).replace("\"rank\":4", "\"rank\":null") + "\n");
+    text += &(row("j", "loss", 4, 20, 9.0).replace("megatron_timers", "megatron_loss") + "\n");
+    workdir.file("a.ndjson", text.replace("[1e999]", "[-1]"));
+    let json = workdir.run(&["analyze", "a.ndjson", "--no-files", "--format", "json", "--warmup", "0"]).json();
+    let quality = &json["data_quality"];
+    for (name, count) in [
+        ("rows_read", 327),
+        ("negative", 2),
+        ("missing_values", 1),
+        ("zero_durations", 1),
+        ("duplicates", 1),
+        ("unreadable_rows", 1),
+        ("other_metrics", 1),
+        ("timer_rows_used", 321),
+    ] {
+        assert_eq!(quality[name], count, "{name} in {quality}");
+    }
+    workdir.file(
+        "a.csv",
+        "timestamp,job,metric_name,subname,rank,iteration,metric_values\n\
+         1767254400,j,megatron_timers,t,0,1,[nan]\n1767254400,j,megatron_timers,t,0,2,[inf]\n1767254400,j,megatron_timers,t,0,3,[1]\n",
+    );
+    let json = workdir.run(&["analyze", "a.csv", "--no-files", "--format", "json", "--warmup", "0"]).json();
+    assert_eq!(json["data_quality"]["not_finite"], 2, "{json}");
+    assert_eq!(json["anomaly_nodes"], serde_json::json!([]), "one rank: nobody to compare it with");
+}
+
+#[test]
+fn the_exit_code_tells_on_request() {
+    let workdir = Workdir::new();
+    workdir.file("slow.ndjson", slow_rank_5("j"));
+    workdir.file("even.ndjson", job("j", "forward-compute", 8, 20, |_, _| 1.0));
+    let code = |args: &[&str]| workdir.run(&[&["analyze", "--no-files"], args].concat()).code;
+    assert_eq!(code(&["slow.ndjson"]), Some(0));
+    assert_eq!(code(&["slow.ndjson", "--exit-code"]), Some(1));
+    assert_eq!(code(&["even.ndjson", "--exit-code"]), Some(0));
+}
+
+#[test]
+fn thresholds_are_flags() {
+    let workdir = Workdir::new();
+    let mild = |rank, _| if rank == 5 { 1.02 } else { 1.0 };
+    workdir.file("a.ndjson", job("j", "forward-compute", 16, 20, mild));
+    let ranks = |more: &[&str]| {
+        let args = [&["analyze", "a.ndjson", "--no-files", "--format", "json"], more].concat();
+        workdir.run(&args).succeeded().json()["anomaly_ranks"].clone()
+    };
+    assert_eq!(ranks(&[]), serde_json::json!([]));
+    assert_eq!(ranks(&["--min-spread", "0.01"]), serde_json::json!([5]));
+}
+
+#[test]
+fn one_algorithm_may_be_asked_for() {
+    let (workdir, file) = with_fixture("slow-rank");
+    let json = workdir.run(&["analyze", &file, "--no-files", "--format", "json", "--algorithm", "gmm,kmeans"]).json();
+    let names: Vec<&str> =
+        json["algorithms"].as_array().expect("a list").iter().filter_map(|one| one["algorithm"].as_str()).collect();
+    assert_eq!(names, ["kmeans", "gmm"]);
+}
+
+#[test]
+fn a_closed_pipe_is_no_failure() {
+    let (workdir, file) = with_fixture("slow-rank");
+    let mut child = workdir
+        .command(&["analyze", &file, "--no-files"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
+}
+
+#[test]
+fn jobs_lists_what_there_is() {
+    let workdir = Workdir::new();
+    std::fs::copy(fixture("slow-rank.parquet"), workdir.path("slow-rank.parquet")).expect("the fixture");
+    workdir.file("b.ndjson", slow_rank_5("beta"));
+    let outcome = workdir.run(&["jobs", "slow-rank.parquet", "b.ndjson"]).succeeded();
+    golden("jobs.txt", &outcome.stdout);
+    let json = workdir.run(&["jobs", "b.ndjson", "--format", "json"]).succeeded().json();
+    assert_eq!(json[0]["job"], "beta");
+    assert_eq!((&json[0]["ranks"], &json[0]["iterations"], &json[0]["rows"]), (&16.into(), &20.into(), &320.into()));
+    assert_eq!(json[0]["pp_size"], serde_json::Value::Null);
+    let outcome = workdir.run(&["jobs", "none.parquet"]);
+    assert_eq!(outcome.code, Some(4), "{outcome:?}");
+}
+
+#[test]
+fn help_and_version_are_there() {
+    let workdir = Workdir::new();
+    let help = workdir.run(&["--help"]).succeeded().stdout;
+    for word in ["analyze", "jobs", "simulate", "Exit codes"] {
+        assert!(help.contains(word), "{help}");
+    }
+    let flags = workdir.run(&["analyze", "--help"]).succeeded().stdout;
+    for flag in ["--job-id", "--iterations", "--start", "--end", "--algorithm", "--warmup", "--rerun", "--out", "--no-files", "--format", "--exit-code", "--threads", "--rules"] {
+        assert!(flags.contains(flag), "{flag} is not in {flags}");
+    }
+    assert!(workdir.run(&["--version"]).succeeded().stdout.starts_with("mt-detector "));
+}

@@ -1,0 +1,131 @@
+//! What the tests of the binary share: a folder of their own, a way to run the program, small hand-made jobs.
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// A temporary folder in which the program runs.
+pub struct Workdir {
+    folder: tempfile::TempDir,
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub struct Ran {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Workdir {
+    pub fn new() -> Self {
+        Self { folder: tempfile::tempdir().expect("a temporary folder") }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Writes a file and gives its path as an argument.
+    pub fn file(&self, name: &str, content: impl AsRef<[u8]>) -> String {
+        std::fs::write(self.path(name), content).expect("a file in the folder");
+        name.to_owned()
+    }
+
+    /// A command of the program in this folder.
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_mt-detector"));
+        command.args(args).current_dir(self.folder.path()).stdin(Stdio::null());
+        command
+    }
+
+    pub fn run(&self, args: &[&str]) -> Ran {
+        ran(&mut self.command(args))
+    }
+
+    /// Everything in the folder, files with their content, by relative path.
+    pub fn content(&self, name: &str) -> Vec<(String, Vec<u8>)> {
+        let root = self.path(name);
+        let mut found = Vec::new();
+        let mut open = vec![root.clone()];
+        while let Some(folder) = open.pop() {
+            for entry in std::fs::read_dir(&folder).expect("a folder").flatten() {
+                let path = entry.path();
+                if path.is_dir() {
+                    open.push(path);
+                } else {
+                    let name = path.strip_prefix(&root).expect("inside").display().to_string();
+                    found.push((name, std::fs::read(&path).expect("a readable file")));
+                }
+            }
+        }
+        found.sort();
+        found
+    }
+
+    /// Names of what lies directly in the folder, hidden ones too.
+    pub fn names(&self) -> Vec<String> {
+        let mut names: Vec<String> = std::fs::read_dir(self.folder.path())
+            .expect("the folder")
+            .flatten()
+            .map(|entry| entry.file_name().to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        names
+    }
+}
+
+pub fn ran(command: &mut Command) -> Ran {
+    let output = command.output().expect("the program starts");
+    Ran {
+        code: output.status.code(),
+        stdout: String::from_utf8(output.stdout).expect("text on standard output"),
+        stderr: String::from_utf8(output.stderr).expect("text on standard error"),
+    }
+}
+
+impl Ran {
+    /// The JSON of `--format json`.
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    pub fn succeeded(self) -> Self {
+        assert_eq!(self.code, Some(0), "{self:?}");
+        self
+    }
+}
+
+/// The checkout's folder of fixtures.
+pub fn fixture(name: &str) -> String {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(name).display().to_string()
+}
+
+/// One row as NDJSON.
+pub fn row(job: &str, timer: &str, rank: u32, iteration: u32, seconds: f64) -> String {
+    let time = 1_767_254_400 + 10 * iteration;
+    format!(
+        r#"{{"timestamp":{time},"job":"{job}","metric_name":"megatron_timers","subname":"{timer}","rank":{rank},"iteration":{iteration},"node":"gpu-{:03}","cluster":"c","metric_values":[{seconds}],"attributes":"{{}}","rerun_uuid":"r0"}}"#,
+        rank / 8
+    )
+}
+
+/// A job with one timer, rank by rank of the seconds that `seconds(rank, iteration)` gives.
+pub fn job(name: &str, timer: &str, ranks: u32, iterations: u32, seconds: impl Fn(u32, u32) -> f64) -> String {
+    let mut text = String::new();
+    for iteration in 1..=iterations {
+        for rank in 0..ranks {
+            writeln!(text, "{}", row(name, timer, rank, iteration, seconds(rank, iteration))).expect("a string");
+        }
+    }
+    text
+}
+
+/// 16 ranks of which rank 5 takes 1.5 times as long, with a little deterministic unevenness.
+pub fn slow_rank_5(name: &str) -> String {
+    job(name, "forward-compute", 16, 20, |rank, iteration| {
+        let uneven = 1.0 + 0.001 * f64::from((rank * 7 + iteration * 3) % 11);
+        if rank == 5 { 1.5 * uneven } else { uneven }
+    })
+}
