@@ -14,8 +14,9 @@ use super::world::{OPTIMIZER_PARTS, World};
 const GRADS_SYNC: f64 = 0.15;
 const PARAMS_GATHER: f64 = 0.09;
 const ALONE: f64 = 0.001;
-/// Own work in the optimizer step, in order: copy to main grad, unscale, norm, update, copy back.
-const OPTIMIZER: [f64; OPTIMIZER_PARTS] = [0.004, 0.003, 0.004, 0.05, 0.005];
+/// Own work in the optimizer step, in order: copy to main grad, unscale, norm, count zeros, update,
+/// copy back.
+const OPTIMIZER: [f64; OPTIMIZER_PARTS] = [0.004, 0.003, 0.004, 0.002, 0.05, 0.005];
 /// All-reduce of the gradient norm, seconds.
 const NORM_SYNC: f64 = 0.001;
 /// Logging and the like at the end of a step, seconds.
@@ -215,15 +216,16 @@ fn optimize(
         })
         .collect();
     let norm = own.iter().map(|o| o[0] + o[1] + o[2]).fold(0.0, f64::max) + NORM_SYNC;
-    for (rank, [copy, unscale, _, update, back]) in own.into_iter().enumerate() {
+    for (rank, [copy, unscale, _, zeros, update, back]) in own.into_iter().enumerate() {
         if scenario.optimizer_timers {
             times.set(Timer::OptimizerCopyToMainGrad, rank, copy);
             times.set(Timer::OptimizerUnscaleAndCheckInf, rank, unscale);
+            times.set(Timer::OptimizerCountZeros, rank, zeros);
             times.set(Timer::OptimizerCopyMainToModelParams, rank, back);
         }
         times.set(Timer::OptimizerClipMainGrad, rank, norm - copy - unscale);
         times.set(Timer::OptimizerInnerStep, rank, update);
-        ready[rank] = start + norm + update + back;
+        ready[rank] = start + norm + zeros + update + back;
     }
     collective(
         world,
