@@ -33,12 +33,16 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
 
+    /// Parallelism and length
     #[command(flatten)]
     pub shape: ShapeArgs,
+    /// Times and noise
     #[command(flatten)]
     pub level: LevelArgs,
+    /// Which rows are written
     #[command(flatten)]
     pub output: OutputArgs,
+    /// What is wrong
     #[command(flatten)]
     pub fault: FaultArgs,
 }

@@ -15,6 +15,7 @@ pub mod faults;
 mod labels;
 pub mod layout;
 mod noise;
+mod passes;
 mod plan;
 pub mod rendezvous;
 mod rows;

@@ -36,6 +36,8 @@ pub enum Timer {
     OptimizerCopyMainToModelParams,
     /// Gradients to the optimizer's precision.
     OptimizerCopyToMainGrad,
+    /// Count of the zero gradients.
+    OptimizerCountZeros,
     /// The update itself.
     OptimizerInnerStep,
     /// Loss unscaling and the search for infinities.
@@ -48,7 +50,7 @@ pub enum Timer {
 
 impl Timer {
     /// Every timer, in row order.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::AllGradsSync,
         Self::BackwardCompute,
         Self::BackwardRecv,
@@ -65,6 +67,7 @@ impl Timer {
         Self::OptimizerClipMainGrad,
         Self::OptimizerCopyMainToModelParams,
         Self::OptimizerCopyToMainGrad,
+        Self::OptimizerCountZeros,
         Self::OptimizerInnerStep,
         Self::OptimizerUnscaleAndCheckInf,
         Self::ParamsAllGather,
@@ -90,6 +93,7 @@ impl Timer {
             Self::OptimizerClipMainGrad => "optimizer-clip-main-grad",
             Self::OptimizerCopyMainToModelParams => "optimizer-copy-main-to-model-params",
             Self::OptimizerCopyToMainGrad => "optimizer-copy-to-main-grad",
+            Self::OptimizerCountZeros => "optimizer-count-zeros",
             Self::OptimizerInnerStep => "optimizer-inner-step",
             Self::OptimizerUnscaleAndCheckInf => "optimizer-unscale-and-check-inf",
             Self::ParamsAllGather => "params-all-gather",

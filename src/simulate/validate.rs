@@ -336,8 +336,10 @@ mod tests {
     fn links_join_neighbouring_stages() {
         let link = |a, b| LinkFactor { a, b, factor: 9.0 };
         assert_eq!(flag(|s| s.slow_links = vec![link(0, 8)]), "");
-        let mut scenario = Scenario::default();
-        scenario.slow_links = vec![link(8, 9)];
+        let scenario = Scenario {
+            slow_links: vec![link(8, 9)],
+            ..Scenario::default()
+        };
         let message = scenario.validate().unwrap_err().to_string();
         assert!(message.contains("for rank 8: 0 or 16"), "{message}");
     }

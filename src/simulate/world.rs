@@ -14,7 +14,7 @@ const LINK_SPREAD: f64 = 0.02;
 const CLOCK_SKEW: f64 = 0.25;
 
 /// Own timers of the optimizer step that have a level of their own a rank.
-pub const OPTIMIZER_PARTS: usize = 5;
+pub const OPTIMIZER_PARTS: usize = 6;
 
 /// The fixed part of a simulation.
 #[derive(Debug)]
