@@ -91,7 +91,6 @@ fn keep_latest<K: Ord, V: PartialOrd>(map: &mut Latest<K, V>, key: K, time: Micr
 pub struct Collector<'a> {
     selection: &'a Selection,
     pub(super) job: Option<String>,
-    pub(super) other_jobs: Vec<String>,
     pub(super) timers: Names,
     pub(super) runs: Names,
     /// Parallel to `runs`; `None` for a run of which no timer row is in the time bounds.
@@ -110,7 +109,6 @@ impl<'a> Collector<'a> {
         Self {
             selection,
             job: selection.job.clone(),
-            other_jobs: Vec::new(),
             timers: Names::default(),
             runs: Names::default(),
             extents: Vec::new(),

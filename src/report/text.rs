@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use serde::Serialize;
+
 use super::error::WriteError;
 use super::findings::Finding;
 use super::summary::{Summary, TimerSummary};
@@ -14,17 +16,8 @@ use crate::features::TimerFate;
 /// # Errors
 /// A name that JSON can't hold.
 pub fn text(summary: &Summary) -> Result<String, WriteError> {
-    let array = |value: serde_json::Result<String>| {
-        value.map(|text| text.replace(',', ", ")).map_err(|reason| WriteError::Format { what: "a list", reason: reason.to_string() })
-    };
-    let ranks = array(serde_json::to_string(&summary.anomaly_ranks))?;
-    // Names may hold commas of their own.
-    let nodes = summary
-        .anomaly_nodes
-        .iter()
-        .map(|node| array(serde_json::to_string(node)).map(|_| serde_json::Value::from(node.as_str()).to_string()))
-        .collect::<Result<Vec<_>, _>>()?
-        .join(", ");
+    let ranks = json_array(&summary.anomaly_ranks)?;
+    let nodes = json_array(&summary.anomaly_nodes)?;
     let mut out = String::new();
     let mut line = |key: &str, value: &dyn std::fmt::Display| {
         // Writing to a string can't fail.
@@ -32,7 +25,7 @@ pub fn text(summary: &Summary) -> Result<String, WriteError> {
     };
     line("job", &summary.job);
     line("anomaly_ranks", &ranks);
-    line("anomaly_nodes", &format_args!("[{nodes}]"));
+    line("anomaly_nodes", &nodes);
     line("cause", &summary.cause.name());
     if let Some(why) = &summary.nothing_to_compare {
         line("nothing_to_compare", why);
@@ -55,8 +48,8 @@ pub fn text(summary: &Summary) -> Result<String, WriteError> {
     line("parallel_groups", &parallel_groups(summary));
     line("runs", &runs(summary));
     line("algorithms", &algorithms(summary));
-    for timer in &summary.timers {
-        line(&format!("timer {}", timer.timer), &timer_fate(timer, window.ranks));
+    for (fate, timers) in timers_by_fate(summary) {
+        line(fate, &timers);
     }
     let counts = summary.data_quality.counts();
     let counts: Vec<String> = counts.iter().filter(|(_, count)| *count > 0).map(|(name, count)| format!("{name} {count}")).collect();
@@ -65,6 +58,13 @@ pub fn text(summary: &Summary) -> Result<String, WriteError> {
         block(&mut out, finding, summary.algorithms.len());
     }
     Ok(out)
+}
+
+/// A JSON array with a blank after each comma between its items.
+fn json_array<T: Serialize>(items: &[T]) -> Result<String, WriteError> {
+    let items: Result<Vec<String>, _> = items.iter().map(serde_json::to_string).collect();
+    let items = items.map_err(|reason| WriteError::Format { what: "a list", reason: reason.to_string() })?;
+    Ok(format!("[{}]", items.join(", ")))
 }
 
 fn parallel_groups(summary: &Summary) -> String {
@@ -97,11 +97,28 @@ fn algorithms(summary: &Summary) -> String {
     all.join(", ")
 }
 
-fn timer_fate(timer: &TimerSummary, ranks: usize) -> String {
-    match &timer.fate {
-        fate @ TimerFate::Clustered { .. } => fate.reason(ranks),
-        fate => fate.reason(ranks),
+/// A line for each fate that some timer met, with those timers.
+fn timers_by_fate(summary: &Summary) -> Vec<(&'static str, String)> {
+    let mut lines: Vec<(&'static str, Vec<String>)> = [
+        "timers_clustered",
+        "timers_left_out_by_spread",
+        "timers_left_out_by_coverage",
+        "timers_left_out_as_not_compute",
+        "timers_left_out_as_step_time",
+    ]
+    .map(|key| (key, Vec::new()))
+    .into();
+    for TimerSummary { timer, fate, .. } in &summary.timers {
+        let (line, words) = match fate {
+            TimerFate::Clustered { spread } => (0, format!("{timer} (spread {spread:.3})")),
+            TimerFate::Spread { spread } => (1, format!("{timer} (spread {spread:.3})")),
+            TimerFate::Coverage { ranks } => (2, format!("{timer} (on {ranks} of {} ranks)", summary.window.ranks)),
+            TimerFate::NotCompute => (3, timer.clone()),
+            TimerFate::StepTime => (4, timer.clone()),
+        };
+        lines[line].1.push(words);
     }
+    lines.into_iter().filter(|(_, timers)| !timers.is_empty()).map(|(key, timers)| (key, timers.join(", "))).collect()
 }
 
 fn block(out: &mut String, finding: &Finding, algorithms: usize) {

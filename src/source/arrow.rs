@@ -83,9 +83,9 @@ fn open_stream(path: &Path, mut input: Input) -> Result<Blocks, SourceError> {
 
 /// Positions of the wanted columns, ascending.
 fn projection(path: &Path, schema: &ArrowSchema) -> Result<Vec<usize>, SourceError> {
-    let names = schema.iter_names().map(|name| name.as_str());
-    let wanted = wanted_columns(path, names.clone(), true)?;
-    let positions = names.enumerate().filter(|(_, name)| wanted.iter().any(|wanted| wanted == name));
+    let names: Vec<&str> = schema.iter_names().map(|name| name.as_str()).collect();
+    let wanted = wanted_columns(path, &names, true)?;
+    let positions = names.iter().enumerate().filter(|(_, name)| wanted.iter().any(|wanted| wanted == *name));
     Ok(positions.map(|(position, _)| position).collect())
 }
 

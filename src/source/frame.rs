@@ -12,24 +12,15 @@ use super::timestamp::{self, Micros};
 ///
 /// # Errors
 /// A required column that the file lacks, with those that it has.
-pub(super) fn wanted_columns<'a>(
-    path: &Path,
-    there: impl Iterator<Item = &'a str> + Clone,
-    with_values: bool,
-) -> Result<Vec<String>, SourceError> {
-    for column in REQUIRED {
-        if !there.clone().any(|name| name == column) {
-            return Err(SourceError::MissingColumn {
-                path: path.to_owned(),
-                column,
-                found: there.collect::<Vec<_>>().join(", "),
-            });
-        }
+pub(super) fn wanted_columns(path: &Path, there: &[&str], with_values: bool) -> Result<Vec<String>, SourceError> {
+    if let Some(column) = REQUIRED.into_iter().find(|column| !there.contains(column)) {
+        let found = there.join(", ");
+        return Err(SourceError::MissingColumn { path: path.to_owned(), column, found });
     }
     let wanted = REQUIRED.iter().chain(&OPTIONAL).copied();
     Ok(wanted
         .filter(|&column| with_values || column != "metric_values")
-        .filter(|&column| there.clone().any(|name| name == column))
+        .filter(|column| there.contains(column))
         .map(str::to_owned)
         .collect())
 }
@@ -70,7 +61,7 @@ impl Columns<'_> {
             .map_err(|_| SourceError::MissingColumn {
                 path: self.path.to_owned(),
                 column,
-                found: self.frame.get_column_names_str().join(", "),
+                found: self.frame.get_column_names().iter().map(|name| name.as_str()).collect::<Vec<_>>().join(", "),
             })
     }
 

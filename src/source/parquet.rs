@@ -44,9 +44,9 @@ pub(super) fn plan(
         .map_err(|reason| SourceError::corrupt(path, "the footer", reason))?;
     let schema = guarded(|| reader.schema())
         .map_err(|reason| SourceError::corrupt(path, "the schema", reason))?;
-    let names = || schema.iter_names().map(|name| name.as_str());
-    let everything = Arc::new(wanted_columns(path, names(), true)?);
-    let keys = Arc::new(wanted_columns(path, names(), false)?);
+    let names: Vec<&str> = schema.iter_names().map(|name| name.as_str()).collect();
+    let everything = Arc::new(wanted_columns(path, &names, true)?);
+    let keys = Arc::new(wanted_columns(path, &names, false)?);
 
     let path = Arc::new(path.to_owned());
     let (mut parts, mut skipped) = (Vec::new(), Vec::new());

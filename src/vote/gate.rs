@@ -22,12 +22,10 @@ impl SlowStepGate {
         let slowest = slowest_iterations(&step_seconds(job, clustered), iterations);
         let seconds = (0..job.ranks.len())
             .map(|rank| {
-                let means = clustered.iter().map(|timer| {
+                known_sum(clustered.iter().map(|timer| {
                     let durations = job.durations(timer, rank);
                     mean(slowest.iter().map(|&iteration| durations[iteration]))
-                });
-                let mut known = means.filter(|mean| !mean.is_nan()).peekable();
-                if known.peek().is_some() { known.sum() } else { f64::NAN }
+                }))
             })
             .collect();
         Self::new(seconds, factor)
@@ -55,17 +53,24 @@ impl SlowStepGate {
 
 /// The step time of each iteration; negative infinity where nothing tells it.
 fn step_seconds(job: &Job, clustered: &[&TimerTable]) -> Vec<f64> {
-    let slowest_rank = |of_rank: &dyn Fn(usize, usize) -> f64| -> Vec<f64> {
-        let at = |iteration: usize| (0..job.ranks.len()).map(|rank| of_rank(rank, iteration));
-        let most = |all: &mut dyn Iterator<Item = f64>| all.filter(|s| !s.is_nan()).fold(f64::NEG_INFINITY, f64::max);
-        (0..job.iterations.len()).map(|iteration| most(&mut at(iteration))).collect()
+    let step = job.timer(STEP_TIMER);
+    let on_rank = |rank: usize, iteration: usize| match step {
+        Some(step) => job.durations(step, rank)[iteration],
+        None => known_sum(clustered.iter().map(|timer| job.durations(timer, rank)[iteration])),
     };
-    match job.timer(STEP_TIMER) {
-        Some(step) => slowest_rank(&|rank, iteration| job.durations(step, rank)[iteration]),
-        None => slowest_rank(&|rank, iteration| {
-            clustered.iter().map(|timer| job.durations(timer, rank)[iteration]).filter(|s| !s.is_nan()).sum()
-        }),
+    let mut slowest = vec![f64::NEG_INFINITY; job.iterations.len()];
+    for rank in 0..job.ranks.len() {
+        for (iteration, slowest) in slowest.iter_mut().enumerate() {
+            // `max` passes over the NaN of a missing row.
+            *slowest = slowest.max(on_rank(rank, iteration));
+        }
     }
+    slowest
+}
+
+/// The sum of what is there; NaN where nothing is.
+fn known_sum(values: impl Iterator<Item = f64>) -> f64 {
+    values.filter(|value| !value.is_nan()).reduce(|sum, value| sum + value).unwrap_or(f64::NAN)
 }
 
 /// Positions of the largest step times; of equal ones the earlier.
