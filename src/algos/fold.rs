@@ -35,7 +35,11 @@ pub fn slow_ranks(space: &Space, raw_means: &[f64], clustering: &Clustering) -> 
     }
     let mean = |group: usize| sums[group].0 / sums[group].1;
     let first = ranks.first().map_or(0, |&rank| group(rank));
-    let slow = if mean(1 - first) > mean(first) { 1 - first } else { first };
+    let slow = if mean(1 - first) > mean(first) {
+        1 - first
+    } else {
+        first
+    };
     (0..space.len()).map(|rank| group(rank) == slow).collect()
 }
 
@@ -54,6 +58,10 @@ fn fold(space: &Space, clustering: &Clustering) -> Option<Vec<usize>> {
         return None;
     }
     let labels = kmeans::fit(folded.points(), folded.weights(), 2).labels;
-    let groups: Vec<usize> = folded.point_of().iter().map(|&point| labels[point as usize] as usize).collect();
+    let groups: Vec<usize> = folded
+        .point_of()
+        .iter()
+        .map(|&point| labels[point as usize] as usize)
+        .collect();
     groups.contains(&1).then_some(groups)
 }

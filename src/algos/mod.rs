@@ -90,4 +90,4 @@ pub fn registry() -> &'static [&'static dyn Algorithm] {
 }
 
 #[cfg(test)]
-mod tests {}
+mod tests;

@@ -11,7 +11,11 @@ use super::{Algorithm, Clustering, Space};
 pub fn tune(algorithm: &dyn Algorithm, space: &Space) -> Option<Clustering> {
     let mut distinct: Vec<Clustering> = Vec::new();
     for candidate in algorithm.candidates(space) {
-        if candidate.clusters >= 2 && distinct.iter().all(|known| known.labels != candidate.labels) {
+        if candidate.clusters >= 2
+            && distinct
+                .iter()
+                .all(|known| known.labels != candidate.labels)
+        {
             distinct.push(candidate);
         }
     }
@@ -20,11 +24,17 @@ pub fn tune(algorithm: &dyn Algorithm, space: &Space) -> Option<Clustering> {
     for (candidate, scores) in distinct.into_iter().zip(scores) {
         let better = match (&best, &scores) {
             (None, _) => true,
-            (Some(best), Some(scores)) => best.scores.as_ref().is_none_or(|known: &Scores| scores.beats(known)),
+            (Some(best), Some(scores)) => best
+                .scores
+                .as_ref()
+                .is_none_or(|known: &Scores| scores.beats(known)),
             (Some(_), None) => false,
         };
         if better {
-            best = Some(Clustering { scores, ..candidate });
+            best = Some(Clustering {
+                scores,
+                ..candidate
+            });
         }
     }
     best
