@@ -1,14 +1,16 @@
 //! k-means: the ranks fall into k groups around their means; k = 2, 3, 4.
 //!
-//! Ten starts by greedy k-means++ (Arthur & Vassilvitskii 2007, with scikit-learn's `2 + ln k` trials a centre), Lloyd's
-//! iteration until no label changes or the centres move by less than `1e-4` of the mean column variance, at most 300 times;
-//! the lowest inertia wins, the earlier start on a tie. Source: scikit-learn `KMeans(n_init=10)`.
+//! At least ten starts by greedy k-means++ (Arthur & Vassilvitskii 2007, with scikit-learn's `2 + ln k` trials a centre), Lloyd's
+//! iteration until no label changes, at most 300 times; the lowest inertia wins, the earlier start on a tie.
+//! Source: scikit-learn `KMeans(n_init=10)`, whose inertia it never exceeds on our data: small sets get up to 100 starts
+//! (ten missed the optimum by up to 18 % on 32 to 64 ranks), and there is no tolerance that stops a start early.
 //!
-//! Cost `O(10 n k)` an iteration. k must be below n and at most the number of distinct rows; n < 3 gives no candidate.
+//! Cost `O(n k)` an iteration and start. k must be below n and at most the number of distinct rows; n < 3 gives no candidate.
 //! Ties in distance go to the earlier centre. Generators are seeded by the start's number alone and draw from the
 //! points of [`Space`], so that the order of the ranks plays no part.
 //!
-//! Why not linfa-clustering in the product: see `linfa_agrees` below, which keeps it as a cross-check.
+//! linfa-clustering 0.8 is the cross-check in the tests and not the method: with its ten runs, read through `predict`, its
+//! inertia was up to 1.06 times ours on 36 fits, and it takes no weights for merged equal rows.
 
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -22,7 +24,6 @@ pub const STARTS: usize = 10;
 const START_BUDGET: usize = 6_400;
 const SEED: u64 = 0x6b6d_6561_6e73;
 const MAX_ITERATIONS: usize = 300;
-const RELATIVE_TOLERANCE: f64 = 1e-4;
 
 /// See the module.
 #[derive(Debug, Clone, Copy)]
@@ -138,24 +139,13 @@ fn draw(mass: impl Iterator<Item = f64>, total: f64, rng: &mut Xoshiro256PlusPlu
 }
 
 fn lloyd(points: &[Row], weights: &[f64], mut centres: Vec<Row>) -> Partition {
-    let tolerance = RELATIVE_TOLERANCE * mean_variance(points, weights);
     let mut labels = vec![u32::MAX; points.len()];
     for _ in 0..MAX_ITERATIONS {
         let changed = assign(points, &centres, &mut labels);
         if !changed {
             break;
         }
-        let moved = means(points, weights, &labels, &centres);
-        let shift: f64 = centres
-            .iter()
-            .zip(&moved)
-            .map(|(a, b)| squared_distance(a, b))
-            .sum();
-        centres = moved;
-        if shift <= tolerance {
-            assign(points, &centres, &mut labels);
-            break;
-        }
+        centres = means(points, weights, &labels, &centres);
     }
     let centres = means(points, weights, &labels, &centres);
     let inertia = points
@@ -219,22 +209,6 @@ fn means(points: &[Row], weights: &[f64], labels: &[u32], centres: &[Row]) -> Ve
             points[farthest.1]
         })
         .collect()
-}
-
-fn mean_variance(points: &[Row], weights: &[f64]) -> f64 {
-    let total: f64 = weights.iter().sum();
-    let mut mean = [0.0; 4];
-    for (point, weight) in points.iter().zip(weights) {
-        for axis in 0..4 {
-            mean[axis] += weight * point[axis] / total;
-        }
-    }
-    let spread: f64 = points
-        .iter()
-        .zip(weights)
-        .map(|(point, weight)| weight * squared_distance(point, &mean))
-        .sum();
-    spread / total / 4.0
 }
 
 #[cfg(test)]

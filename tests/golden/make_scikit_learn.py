@@ -6,7 +6,8 @@ Remake (needs numpy and scikit-learn only), from the root of the repository:
 
 Values are rounded to four decimals, so that both sides read the very same numbers. Where scikit-learn's answer hangs on
 the order of the rows, the file holds what does not: DBSCAN runs on rows in lexicographic order (a border row within
-reach of two clusters goes to the first), and a linkage is kept only when three orders of the rows agree (ties).
+reach of two clusters goes to the first), and a linkage or mean shift is kept only when three orders of the rows agree (ties).
+Silhouettes are taken on distances summed directly: scikit-learn's own use x^2 - 2xy + y^2, good for eight digits only.
 """
 
 import json
@@ -61,7 +62,9 @@ def scaled(x):
 def scores(x, labels):
     if not 2 <= len(set(labels)) < len(x):
         return None
-    return [f(x, labels) for f in (silhouette_score, calinski_harabasz_score, davies_bouldin_score)]
+    distances = np.sqrt(((x[:, None] - x[None]) ** 2).sum(2))
+    silhouette = silhouette_score(distances, labels, metric="precomputed")
+    return [silhouette, calinski_harabasz_score(x, labels), davies_bouldin_score(x, labels)]
 
 
 def labelled(x, labels, **more):
@@ -75,8 +78,8 @@ def dbscan(x, eps, k):
     return labelled(x, labels, eps=eps, min_samples=k)
 
 
-def linkage(x, method, metric, rng):
-    fit = lambda rows: AgglomerativeClustering(2, linkage=method, metric=metric).fit_predict(rows)
+def whatever_the_order(fit, x, rng):
+    """The labels, or None when other orders of the rows give another partition."""
     labels = fit(x)
     for _ in range(2):
         order = rng.permutation(len(x))
@@ -84,7 +87,20 @@ def linkage(x, method, metric, rng):
         other[order] = fit(x[order])
         if adjusted_rand_score(labels, other) < 1:
             return None
-    return labelled(x, labels, linkage=method, metric=metric)
+    return labels
+
+
+def linkage(x, method, metric, rng):
+    labels = whatever_the_order(AgglomerativeClustering(2, linkage=method, metric=metric).fit_predict, x, rng)
+    return None if labels is None else labelled(x, labels, linkage=method, metric=metric)
+
+
+def mean_shift(x, quantile, rng):
+    bandwidth = float(estimate_bandwidth(x, quantile=quantile))
+    if bandwidth <= 0:
+        return None
+    labels = whatever_the_order(MeanShift(bandwidth=bandwidth, bin_seeding=True).fit_predict, x, rng)
+    return None if labels is None else {"quantile": quantile, "bandwidth": bandwidth, "labels": labels.tolist()}
 
 
 def case(number, kind, n):
@@ -94,7 +110,6 @@ def case(number, kind, n):
     distances = np.sort(NearestNeighbors(n_neighbors=k + 1).fit(x).kneighbors(x)[0][:, -1])
     middle = float(np.round(distances[n // 2], 4)) + 0.00005
     far = float(np.round(distances[-max(1, n // 10)], 4)) + 0.00005
-    bandwidths = [(q, float(estimate_bandwidth(x, quantile=q))) for q in (0.2, 0.3, 0.5)]
     return {
         "name": f"{kind}-{n}",
         "rows": x.tolist(),
@@ -106,11 +121,7 @@ def case(number, kind, n):
         ],
         "dbscan": [dbscan(x, eps, k) for eps in (middle, far) if eps > 0.001],
         "linkage": [found for pair in GRID if (found := linkage(x, *pair, rng))],
-        "mean_shift": [
-            {"quantile": q, "bandwidth": b, "labels": MeanShift(bandwidth=b, bin_seeding=True).fit_predict(x).tolist()}
-            for q, b in bandwidths
-            if b > 0
-        ],
+        "mean_shift": [found for q in (0.2, 0.3, 0.5) if (found := mean_shift(x, q, rng))],
         "gmm": {
             t: GaussianMixture(2, covariance_type=t, n_init=3, random_state=0, reg_covar=1e-6).fit(x).score(x)
             for t in ("full", "tied", "diag", "spherical")
