@@ -4,6 +4,9 @@
 //!
 //! Up to [`EXACT_LIMIT`] distinct rows: exact, `O(n^2)` time for each pair, one matrix at a time. Above: the same on the
 //! weighted centres of at most [`super::cells::CELL_LIMIT`] cells, so that every merge height is off by at most two cell diameters.
+//! Measured at n = 4,096 against the exact cut (`cells_come_near_the_exact_cuts` in `linkage`): ward 2 labels differ, average
+//! 0 (Euclidean) and 9 (Manhattan), single 0 and 0, complete 6 (Euclidean). Complete linkage with Manhattan distances cut elsewhere: its
+//! top merges lie close together, and a small error in a farthest pair changes their order.
 //! n < 3 or a single distinct row: no candidates. Equal rows are one weighted point and never part. Ties: see `linkage`.
 
 use super::linkage::{Method, Metric, Scratch, last_two};

@@ -2,7 +2,7 @@
 //!
 //! At least ten starts by greedy k-means++ (Arthur & Vassilvitskii 2007, with scikit-learn's `2 + ln k` trials a centre), Lloyd's
 //! iteration until no label changes, at most 300 times; the lowest inertia wins, the earlier start on a tie.
-//! Source: scikit-learn `KMeans(n_init=10)`, whose inertia it never exceeds on our data: small sets get up to 100 starts
+//! Source: scikit-learn `KMeans(n_init=10)`, whose inertia it exceeds on none of the golden matrices: small sets get up to 100 starts
 //! (ten missed the optimum by up to 18 % on 32 to 64 ranks), and there is no tolerance that stops a start early.
 //!
 //! Cost `O(n k)` an iteration and start. k must be below n and at most the number of distinct rows; n < 3 gives no candidate.

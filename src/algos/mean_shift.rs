@@ -194,3 +194,40 @@ fn climb(tree: &KdTree, mut mean: Row, bandwidth: f64) -> Option<(f64, Row)> {
     }
     None
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_clouds_are_two_modes() {
+        let rows: Vec<Row> = (0..30)
+            .map(|i| {
+                [
+                    f64::from(i % 5) / 10.0 + if i % 3 == 0 { 8.0 } else { 0.0 },
+                    0.0,
+                    0.0,
+                    0.0,
+                ]
+            })
+            .collect();
+        let labels = labels(&Space::new(rows), 2.0);
+        assert!(
+            (0..30).all(|i| labels[i] == u32::from(i % 3 == 0)),
+            "{labels:?}"
+        );
+    }
+
+    #[test]
+    fn the_bandwidth_is_the_mean_distance_to_a_neighbour() {
+        let rows: Vec<Row> = (0..10).map(|i| [f64::from(i), 0.0, 0.0, 0.0]).collect();
+        // The second of ten, itself counted, is one step away; the fifth is two or more.
+        assert_eq!(bandwidths(&Space::new(rows), &[0.2]), [1.0]);
+        assert_eq!(bandwidths(&Space::new(vec![]), &[0.2]), [0.0]);
+        assert!(
+            MeanShift
+                .candidates(&Space::new(vec![[3.0; 4]; 9]))
+                .is_empty()
+        );
+    }
+}

