@@ -72,7 +72,11 @@ impl Reaches {
     }
 
     fn k_distances(&self, space: &Space) -> Vec<f64> {
-        let weights = space.tree().index.iter().map(|&i| space.weights()[i as usize]);
+        let weights = space
+            .tree()
+            .index
+            .iter()
+            .map(|&i| space.weights()[i as usize]);
         let mut distances: Vec<f64> = self
             .0
             .iter()
@@ -105,7 +109,11 @@ pub fn knee(distances: &[f64]) -> f64 {
 /// The label of each rank: a cluster, or [`NOISE`].
 pub fn labels(space: &Space, eps: f64, min_samples: usize) -> Vec<i32> {
     let of_point = point_labels(space, eps, &Reaches::of(space, min_samples));
-    space.point_of().iter().map(|&point| of_point[point as usize]).collect()
+    space
+        .point_of()
+        .iter()
+        .map(|&point| of_point[point as usize])
+        .collect()
 }
 
 fn point_labels(space: &Space, eps: f64, reaches: &Reaches) -> Vec<i32> {
@@ -133,7 +141,11 @@ impl<'a> Growth<'a> {
         let first_core = tree
             .nodes
             .iter()
-            .map(|node| (node.start..node.end).find(|&p| core[p as usize]).unwrap_or(u32::MAX))
+            .map(|node| {
+                (node.start..node.end)
+                    .find(|&p| core[p as usize])
+                    .unwrap_or(u32::MAX)
+            })
             .collect();
         Self {
             parent: (0..tree.points.len() as u32).collect(),
@@ -260,5 +272,101 @@ impl<'a> Growth<'a> {
             }
         }
         if lowest == i32::MAX { NOISE } else { lowest }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algos::tests::timer_rows;
+    use proptest::prelude::*;
+
+    /// The definition: clusters are the components of the core rows; ranks in lexicographic order of their rows.
+    fn by_definition(rows: &[Row], eps: f64, min_samples: usize) -> Vec<i32> {
+        let n = rows.len();
+        let near = |i: usize, j: usize| squared_distance(&rows[i], &rows[j]) <= eps * eps;
+        let core: Vec<bool> = (0..n)
+            .map(|i| (0..n).filter(|&j| near(i, j)).count() >= min_samples)
+            .collect();
+        let mut labels = vec![NOISE; n];
+        let mut count = 0;
+        for seed in 0..n {
+            if !core[seed] || labels[seed] != NOISE {
+                continue;
+            }
+            let mut stack = vec![seed];
+            labels[seed] = count;
+            while let Some(i) = stack.pop() {
+                for j in 0..n {
+                    if near(i, j) && labels[j] == NOISE {
+                        labels[j] = count;
+                        if core[j] {
+                            stack.push(j);
+                        }
+                    }
+                }
+            }
+            count += 1;
+        }
+        labels
+    }
+
+    proptest! {
+        #[test]
+        fn labels_equal_the_definition(
+            mut rows in prop::collection::vec(prop::array::uniform4((-4i32..4).prop_map(|v| f64::from(v) * 0.5)), 1..60),
+            eps in 0.1f64..3.0,
+            min_samples in 1usize..6,
+        ) {
+            rows.sort_by(super::super::space::compare);
+            let rows: Vec<Row> = rows.iter().map(|row| row.map(|value| value + 0.0)).collect();
+            let space = Space::new(rows.clone());
+            prop_assert_eq!(labels(&space, eps, min_samples), by_definition(&rows, eps, min_samples));
+        }
+
+        #[test]
+        fn k_distances_equal_brute_force(
+            rows in prop::collection::vec(prop::array::uniform4((-4i32..4).prop_map(f64::from)), 2..40), k in 1usize..5,
+        ) {
+            let k = k.min(rows.len() - 1);
+            let mut direct: Vec<f64> = rows
+                .iter()
+                .map(|row| {
+                    let mut all: Vec<f64> = rows.iter().map(|other| squared_distance(row, other)).collect();
+                    all.sort_by(f64::total_cmp);
+                    all[k].sqrt()
+                })
+                .collect();
+            direct.sort_by(f64::total_cmp);
+            prop_assert_eq!(k_distances(&Space::new(rows), k), direct);
+        }
+    }
+
+    #[test]
+    fn the_knee_is_where_the_curve_bends() {
+        assert_eq!(knee(&[]), 0.0);
+        assert_eq!(knee(&[2.0]), 2.0);
+        assert_eq!(knee(&[1.0, 1.1, 1.2, 1.3, 9.0]), 1.3);
+        assert_eq!(knee(&[1.0, 1.0, 1.0]), 1.0);
+    }
+
+    #[test]
+    fn labels_equal_linfas() {
+        use linfa::traits::Transformer;
+        let mut rows = timer_rows(300, 1, None);
+        rows.sort_by(super::super::space::compare);
+        let flat: Vec<f64> = rows.iter().flatten().copied().collect();
+        let records = ndarray::Array2::from_shape_vec((300, 4), flat).expect("300 rows of 4");
+        for eps in [0.8, 1.5, 3.0] {
+            let theirs = linfa_clustering::Dbscan::params(4)
+                .tolerance(eps)
+                .transform(&records)
+                .expect("valid parameters");
+            let theirs: Vec<i32> = theirs
+                .iter()
+                .map(|label| label.map_or(NOISE, |label| label as i32))
+                .collect();
+            assert_eq!(labels(&Space::new(rows.clone()), eps, 4), theirs, "{eps}");
+        }
     }
 }

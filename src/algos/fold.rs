@@ -35,7 +35,11 @@ pub fn slow_ranks(space: &Space, raw_means: &[f64], clustering: &Clustering) -> 
     }
     let mean = |group: usize| sums[group].0 / sums[group].1;
     let first = ranks.first().map_or(0, |&rank| group(rank));
-    let slow = if mean(1 - first) > mean(first) { 1 - first } else { first };
+    let slow = if mean(1 - first) > mean(first) {
+        1 - first
+    } else {
+        first
+    };
     (0..space.len()).map(|rank| group(rank) == slow).collect()
 }
 
@@ -54,6 +58,59 @@ fn fold(space: &Space, clustering: &Clustering) -> Option<Vec<usize>> {
         return None;
     }
     let labels = kmeans::fit(folded.points(), folded.weights(), 2).labels;
-    let groups: Vec<usize> = folded.point_of().iter().map(|&point| labels[point as usize] as usize).collect();
+    let groups: Vec<usize> = folded
+        .point_of()
+        .iter()
+        .map(|&point| labels[point as usize] as usize)
+        .collect();
     groups.contains(&1).then_some(groups)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn space_of(means: &[f64]) -> Space {
+        Space::new(means.iter().map(|&mean| [mean; 4]).collect())
+    }
+
+    #[test]
+    fn the_group_with_the_higher_raw_mean_is_slow() {
+        let means = [0.0, 0.1, 9.0, 0.2];
+        let space = space_of(&means);
+        let two = Clustering::new(&[0, 0, 1, 0], String::new());
+        assert_eq!(
+            slow_ranks(&space, &means, &two),
+            [false, false, true, false]
+        );
+        let negated: Vec<f64> = means.iter().map(|mean| -mean).collect();
+        assert_eq!(
+            slow_ranks(&space, &negated, &two),
+            [true, true, false, true]
+        );
+    }
+
+    #[test]
+    fn many_clusters_are_folded_by_their_centres() {
+        let means = [0.0, 0.1, 1.0, 20.0, 21.0];
+        let five = Clustering::new(&[0, 1, 2, 3, 4], String::new());
+        let slow = slow_ranks(&space_of(&means), &means, &five);
+        assert_eq!(slow, [false, false, false, true, true]);
+    }
+
+    #[test]
+    fn one_group_has_nobody_slow() {
+        let one = Clustering::new(&[0, 0, 0], String::new());
+        assert_eq!(
+            slow_ranks(&space_of(&[1.0, 2.0, 3.0]), &[1.0, 2.0, 3.0], &one),
+            [false; 3]
+        );
+        // Equal rows torn apart: their centres coincide.
+        let torn = Clustering::new(&[0, 1, 2], String::new());
+        assert_eq!(
+            slow_ranks(&space_of(&[1.0; 3]), &[1.0; 3], &torn),
+            [false; 3]
+        );
+        assert!(slow_ranks(&space_of(&[]), &[], &Clustering::new(&[], String::new())).is_empty());
+    }
 }

@@ -4,6 +4,9 @@
 //!
 //! Up to [`EXACT_LIMIT`] distinct rows: exact, `O(n^2)` time for each pair, one matrix at a time. Above: the same on the
 //! weighted centres of at most [`super::cells::CELL_LIMIT`] cells, so that every merge height is off by at most two cell diameters.
+//! Measured at n = 4,096 against the exact cut (`cells_come_near_the_exact_cuts` in `linkage`): ward 2 labels differ, average
+//! 0 (Euclidean) and 9 (Manhattan), single 0 and 0, complete 6 (Euclidean). Complete linkage with Manhattan distances cut elsewhere: its
+//! top merges lie close together, and a small error in a farthest pair changes their order.
 //! n < 3 or a single distinct row: no candidates. Equal rows are one weighted point and never part. Ties: see `linkage`.
 
 use super::linkage::{Method, Metric, Scratch, last_two};
@@ -39,7 +42,10 @@ impl Algorithm for Hierarchical {
         GRID.iter()
             .map(|&(method, metric)| {
                 let labels = stand_ins.last_two(space, method, metric, &mut scratch);
-                space.clustering(&labels, format!("linkage={}, metric={}", method.name(), metric.name()))
+                space.clustering(
+                    &labels,
+                    format!("linkage={}, metric={}", method.name(), metric.name()),
+                )
             })
             .collect()
     }
@@ -64,7 +70,12 @@ impl StandIns {
         let cells = space.cells();
         let mut centres = vec![[0.0; 4]; cells.count];
         let mut weights = vec![0.0; cells.count];
-        for ((point, &weight), &cell) in space.points().iter().zip(space.weights()).zip(&cells.of_point) {
+        for ((point, &weight), &cell) in space
+            .points()
+            .iter()
+            .zip(space.weights())
+            .zip(&cells.of_point)
+        {
             weights[cell as usize] += weight;
             for axis in 0..4 {
                 centres[cell as usize][axis] += weight * point[axis];
@@ -76,12 +87,23 @@ impl StandIns {
         Self::Centres(centres, weights)
     }
 
-    fn last_two(&self, space: &Space, method: Method, metric: Metric, scratch: &mut Scratch) -> Vec<u32> {
+    fn last_two(
+        &self,
+        space: &Space,
+        method: Method,
+        metric: Metric,
+        scratch: &mut Scratch,
+    ) -> Vec<u32> {
         match self {
             Self::Points => last_two(space.points(), space.weights(), method, metric, scratch),
             Self::Centres(centres, weights) => {
                 let of_cell = last_two(centres, weights, method, metric, scratch);
-                space.cells().of_point.iter().map(|&cell| of_cell[cell as usize]).collect()
+                space
+                    .cells()
+                    .of_point
+                    .iter()
+                    .map(|&cell| of_cell[cell as usize])
+                    .collect()
             }
         }
     }

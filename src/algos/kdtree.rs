@@ -128,7 +128,11 @@ impl KdTree {
             if node.right != 0 {
                 let left = (at + 1, self.nodes[at as usize + 1].nearest(centre));
                 let right = (node.right, self.nodes[node.right as usize].nearest(centre));
-                let (near, far) = if left.1 <= right.1 { (left, right) } else { (right, left) };
+                let (near, far) = if left.1 <= right.1 {
+                    (left, right)
+                } else {
+                    (right, left)
+                };
                 stack[height] = far;
                 stack[height + 1] = near;
                 height += 2;
@@ -139,7 +143,10 @@ impl KdTree {
                 if distance >= limit {
                     continue;
                 }
-                let position = near.iter().take_while(|(other, _)| *other <= distance).count();
+                let position = near
+                    .iter()
+                    .take_while(|(other, _)| *other <= distance)
+                    .count();
                 near.insert(position, (distance, self.weights[place]));
                 let mut held = 0.0;
                 for kept in 0..near.len() {
@@ -165,7 +172,9 @@ impl KdTree {
         let mut best = (f64::INFINITY, 0);
         let mut stack = vec![0u32];
         while let Some(at) = stack.pop() {
-            let Some(node) = self.nodes.get(at as usize) else { break };
+            let Some(node) = self.nodes.get(at as usize) else {
+                break;
+            };
             if node.nearest(centre) > best.0 {
                 continue;
             }
@@ -173,7 +182,11 @@ impl KdTree {
                 let (left, right) = (at + 1, node.right);
                 let left_first = self.nodes[left as usize].nearest(centre)
                     <= self.nodes[right as usize].nearest(centre);
-                stack.extend(if left_first { [right, left] } else { [left, right] });
+                stack.extend(if left_first {
+                    [right, left]
+                } else {
+                    [left, right]
+                });
                 continue;
             }
             for place in node.start as usize..node.end as usize {
@@ -188,7 +201,12 @@ impl KdTree {
     }
 
     #[inline]
-    fn visit<'a>(&'a self, centre: &Row, radius_squared: f64, mut take: impl FnMut(Part<'a>) -> bool) {
+    fn visit<'a>(
+        &'a self,
+        centre: &Row,
+        radius_squared: f64,
+        mut take: impl FnMut(Part<'a>) -> bool,
+    ) {
         if self.nodes.is_empty() {
             return;
         }
@@ -253,7 +271,11 @@ fn grow(points: &[Row], weights: &[f64], index: &mut [u32], start: usize, nodes:
         return;
     }
     let axis = (0..4).fold(0, |widest, axis| {
-        if high[axis] - low[axis] > high[widest] - low[widest] { axis } else { widest }
+        if high[axis] - low[axis] > high[widest] - low[widest] {
+            axis
+        } else {
+            widest
+        }
     });
     let middle = index.len() / 2;
     index.select_nth_unstable_by(middle, |&a, &b| {
@@ -315,6 +337,9 @@ mod tests {
     fn an_empty_tree_holds_nothing() {
         let tree = KdTree::new(&[], &[]);
         assert_eq!(tree.weight_within(&[0.0; 4], 1.0, 1.0), 0.0);
-        assert_eq!(tree.kth_squared_distances(&[0.0; 4], 1.0), [f64::INFINITY; 2]);
+        assert_eq!(
+            tree.kth_squared_distances(&[0.0; 4], 1.0),
+            [f64::INFINITY; 2]
+        );
     }
 }

@@ -61,7 +61,13 @@ impl Metric {
 pub struct Scratch(Vec<f64>);
 
 /// Labels 0 and 1 of the last two clusters; the first point is in cluster 0.
-pub fn last_two(points: &[Row], weights: &[f64], method: Method, metric: Metric, scratch: &mut Scratch) -> Vec<u32> {
+pub fn last_two(
+    points: &[Row],
+    weights: &[f64],
+    method: Method,
+    metric: Metric,
+    scratch: &mut Scratch,
+) -> Vec<u32> {
     if points.len() < 2 {
         return vec![0; points.len()];
     }
@@ -86,7 +92,12 @@ fn distances_from(columns: &[Vec<f64>; 4], centre: &Row, metric: Metric, out: &m
     match metric {
         Metric::Euclidean => {
             for i in 0..out.len() {
-                let gap = [a[i] - centre[0], b[i] - centre[1], c[i] - centre[2], d[i] - centre[3]];
+                let gap = [
+                    a[i] - centre[0],
+                    b[i] - centre[1],
+                    c[i] - centre[2],
+                    d[i] - centre[3],
+                ];
                 out[i] = gap[0] * gap[0] + gap[1] * gap[1] + gap[2] * gap[2] + gap[3] * gap[3];
             }
         }
@@ -127,10 +138,23 @@ pub(crate) fn spanning_tree(points: &[Row], metric: Metric) -> Vec<Edge> {
             column.remove(next);
         });
         let left = index.len();
-        distances_from(&outside, &points[centre_index as usize], metric, &mut row[..left]);
+        distances_from(
+            &outside,
+            &points[centre_index as usize],
+            metric,
+            &mut row[..left],
+        );
         for ((distance, nearest), from) in row.iter().zip(&mut nearest).zip(&mut from) {
-            *from = if distance < nearest { centre_index } else { *from };
-            *nearest = if distance < nearest { *distance } else { *nearest };
+            *from = if distance < nearest {
+                centre_index
+            } else {
+                *from
+            };
+            *nearest = if distance < nearest {
+                *distance
+            } else {
+                *nearest
+            };
         }
         next = first_smallest(&nearest[..left]);
         edges.push(Edge {
@@ -149,12 +173,20 @@ fn cut(edges: &[Edge]) -> Vec<u32> {
         .iter()
         .enumerate()
         .fold((f64::NEG_INFINITY, 0), |longest, (i, edge)| {
-            if edge.length >= longest.0 { (edge.length, i) } else { longest }
+            if edge.length >= longest.0 {
+                (edge.length, i)
+            } else {
+                longest
+            }
         })
         .1;
     // Prim's edges always start inside the tree, so a label is known before it is passed on.
     for (i, edge) in edges.iter().enumerate() {
-        labels[edge.to as usize] = if i == longest { 1 } else { labels[edge.from as usize] };
+        labels[edge.to as usize] = if i == longest {
+            1
+        } else {
+            labels[edge.from as usize]
+        };
     }
     labels
 }
@@ -163,14 +195,25 @@ fn first_smallest(values: &[f64]) -> usize {
     // Independent lanes, which the compiler turns into vector instructions.
     let mut lanes = [f64::INFINITY; 8];
     let chunks = values.chunks_exact(8);
-    let rest = chunks.remainder().iter().copied().fold(f64::INFINITY, f64::min);
+    let rest = chunks
+        .remainder()
+        .iter()
+        .copied()
+        .fold(f64::INFINITY, f64::min);
     for chunk in chunks {
         for lane in 0..8 {
-            lanes[lane] = if chunk[lane] < lanes[lane] { chunk[lane] } else { lanes[lane] };
+            lanes[lane] = if chunk[lane] < lanes[lane] {
+                chunk[lane]
+            } else {
+                lanes[lane]
+            };
         }
     }
     let smallest = lanes.iter().copied().fold(rest, f64::min);
-    values.iter().position(|&value| value == smallest).unwrap_or(0)
+    values
+        .iter()
+        .position(|&value| value == smallest)
+        .unwrap_or(0)
 }
 
 /// The matrix of the clusters still apart, with the room of one row at most `points + PADDING` wide: a stride that is a
@@ -201,7 +244,13 @@ impl Matrix<'_> {
 }
 
 /// The chain works on slots; a merged cluster keeps the higher slot and slots are compacted in order now and then.
-fn chain(points: &[Row], weights: &[f64], method: Method, metric: Metric, scratch: &mut Scratch) -> Vec<u32> {
+fn chain(
+    points: &[Row],
+    weights: &[f64],
+    method: Method,
+    metric: Metric,
+    scratch: &mut Scratch,
+) -> Vec<u32> {
     let n = points.len();
     let mut matrix = full_matrix(points, weights, method, metric, &mut scratch.0);
     let mut size = weights.to_vec();
@@ -236,7 +285,10 @@ fn chain(points: &[Row], weights: &[f64], method: Method, metric: Metric, scratc
                     break (x.min(before), x.max(before));
                 }
             }
-            let nearest = row.iter().zip(&gone).position(|(distance, gone)| distance + gone == closest);
+            let nearest = row
+                .iter()
+                .zip(&gone)
+                .position(|(distance, gone)| distance + gone == closest);
             links.push(nearest.unwrap_or(x));
         };
         merge(&mut matrix, &size, &gone, x, y, method);
@@ -251,7 +303,9 @@ fn chain(points: &[Row], weights: &[f64], method: Method, metric: Metric, scratc
         root[i] = root[root[i] as usize];
     }
     let zero = root.first().copied();
-    root.iter().map(|&root| u32::from(Some(root) != zero)).collect()
+    root.iter()
+        .map(|&root| u32::from(Some(root) != zero))
+        .collect()
 }
 
 fn nearest_alive(row: &[f64], gone: &[f64]) -> f64 {
@@ -260,7 +314,11 @@ fn nearest_alive(row: &[f64], gone: &[f64]) -> f64 {
     for (value, penalty) in values.by_ref().zip(penalties.by_ref()) {
         for lane in 0..8 {
             let distance = value[lane] + penalty[lane];
-            lanes[lane] = if distance < lanes[lane] { distance } else { lanes[lane] };
+            lanes[lane] = if distance < lanes[lane] {
+                distance
+            } else {
+                lanes[lane]
+            };
         }
     }
     let rest = values.remainder().iter().zip(penalties.remainder());
@@ -325,7 +383,8 @@ fn merge(matrix: &mut Matrix<'_>, size: &[f64], gone: &[f64], x: usize, y: usize
         }
         Method::Ward => {
             for ((y, x), other) in of_y.iter_mut().zip(of_x).zip(size) {
-                *y = ((size_x + other) * x + (size_y + other) * *y - other * apart) / (size_x + size_y + other);
+                *y = ((size_x + other) * x + (size_y + other) * *y - other * apart)
+                    / (size_x + size_y + other);
             }
         }
     }
@@ -337,11 +396,5 @@ fn merge(matrix: &mut Matrix<'_>, size: &[f64], gone: &[f64], x: usize, y: usize
     }
 }
 
-/// Distance of two rows.
 #[cfg(test)]
-pub(crate) fn distance(a: &Row, b: &Row, metric: Metric) -> f64 {
-    match metric {
-        Metric::Euclidean => super::space::squared_distance(a, b).sqrt(),
-        Metric::Manhattan => a.iter().zip(b).map(|(x, y)| (x - y).abs()).sum(),
-    }
-}
+mod tests;

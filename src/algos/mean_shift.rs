@@ -48,7 +48,10 @@ impl Algorithm for MeanShift {
             .filter(|(_, bandwidth)| *bandwidth > 0.0)
             .map(|&(quantile, bandwidth)| {
                 let labels = point_labels(space, bandwidth);
-                space.clustering(&labels, format!("bandwidth={bandwidth:.6}, quantile={quantile}"))
+                space.clustering(
+                    &labels,
+                    format!("bandwidth={bandwidth:.6}, quantile={quantile}"),
+                )
             })
             .collect()
     }
@@ -67,9 +70,16 @@ pub fn bandwidths(space: &Space, quantiles: &[f64]) -> Vec<f64> {
         .flat_map(|(point, &weight)| std::iter::repeat_n(point as u32, weight as usize))
         .collect();
     let sample: Vec<u32> = (0..size).map(|i| ordered[i * n / size]).collect();
-    let columns: [Vec<f64>; 4] =
-        [0, 1, 2, 3].map(|axis| sample.iter().map(|&i| space.points()[i as usize][axis]).collect());
-    let ranks: Vec<usize> = quantiles.iter().map(|quantile| ((size as f64 * quantile) as usize).max(1) - 1).collect();
+    let columns: [Vec<f64>; 4] = [0, 1, 2, 3].map(|axis| {
+        sample
+            .iter()
+            .map(|&i| space.points()[i as usize][axis])
+            .collect()
+    });
+    let ranks: Vec<usize> = quantiles
+        .iter()
+        .map(|quantile| ((size as f64 * quantile) as usize).max(1) - 1)
+        .collect();
     let mut sums = vec![0.0; quantiles.len()];
     let mut distances = vec![0.0; size];
     for (position, &query) in sample.iter().enumerate() {
@@ -83,16 +93,25 @@ pub fn bandwidths(space: &Space, quantiles: &[f64]) -> Vec<f64> {
             }
         }
         for (sum, &rank) in sums.iter_mut().zip(&ranks) {
-            *sum += distances.select_nth_unstable_by(rank, f64::total_cmp).1.sqrt();
+            *sum += distances
+                .select_nth_unstable_by(rank, f64::total_cmp)
+                .1
+                .sqrt();
         }
     }
-    sums.iter().map(|sum| if size == 0 { 0.0 } else { sum / size as f64 }).collect()
+    sums.iter()
+        .map(|sum| if size == 0 { 0.0 } else { sum / size as f64 })
+        .collect()
 }
 
 /// The label of each rank: its mode's place among the modes, strongest first.
 pub fn labels(space: &Space, bandwidth: f64) -> Vec<u32> {
     let of_point = point_labels(space, bandwidth);
-    space.point_of().iter().map(|&point| of_point[point as usize]).collect()
+    space
+        .point_of()
+        .iter()
+        .map(|&point| of_point[point as usize])
+        .collect()
 }
 
 fn point_labels(space: &Space, bandwidth: f64) -> Vec<u32> {
@@ -125,12 +144,18 @@ fn modes(space: &Space, bandwidth: f64) -> Vec<Row> {
         .into_iter()
         .filter_map(|seed| climb(space.tree(), seed, bandwidth))
         .collect();
-    rests.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| super::space::compare(&b.1, &a.1)));
+    rests.sort_by(|a, b| {
+        b.0.total_cmp(&a.0)
+            .then_with(|| super::space::compare(&b.1, &a.1))
+    });
     rests.dedup_by(|a, b| a.1 == b.1);
     let reach = bandwidth * bandwidth;
     let mut kept: Vec<Row> = Vec::new();
     for (_, rest) in rests {
-        if kept.iter().all(|mode| squared_distance(mode, &rest) > reach) {
+        if kept
+            .iter()
+            .all(|mode| squared_distance(mode, &rest) > reach)
+        {
             kept.push(rest);
         }
     }
@@ -146,7 +171,9 @@ fn seeds(space: &Space, bandwidth: f64) -> Vec<Row> {
     if bins.len() == space.len() {
         return space.points().to_vec();
     }
-    bins.into_values().map(|bin| bin.map(|value| value * bandwidth)).collect()
+    bins.into_values()
+        .map(|bin| bin.map(|value| value * bandwidth))
+        .collect()
 }
 
 /// Where a seed comes to rest and the weight of its last ball; `None` when it starts in empty space.
@@ -166,4 +193,41 @@ fn climb(tree: &KdTree, mut mean: Row, bandwidth: f64) -> Option<(f64, Row)> {
         }
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_clouds_are_two_modes() {
+        let rows: Vec<Row> = (0..30)
+            .map(|i| {
+                [
+                    f64::from(i % 5) / 10.0 + if i % 3 == 0 { 8.0 } else { 0.0 },
+                    0.0,
+                    0.0,
+                    0.0,
+                ]
+            })
+            .collect();
+        let labels = labels(&Space::new(rows), 2.0);
+        assert!(
+            (0..30).all(|i| labels[i] == u32::from(i % 3 == 0)),
+            "{labels:?}"
+        );
+    }
+
+    #[test]
+    fn the_bandwidth_is_the_mean_distance_to_a_neighbour() {
+        let rows: Vec<Row> = (0..10).map(|i| [f64::from(i), 0.0, 0.0, 0.0]).collect();
+        // The second of ten, itself counted, is one step away; the fifth is two or more.
+        assert_eq!(bandwidths(&Space::new(rows), &[0.2]), [1.0]);
+        assert_eq!(bandwidths(&Space::new(vec![]), &[0.2]), [0.0]);
+        assert!(
+            MeanShift
+                .candidates(&Space::new(vec![[3.0; 4]; 9]))
+                .is_empty()
+        );
+    }
 }

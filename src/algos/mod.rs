@@ -4,6 +4,10 @@
 //! [`slow_ranks`] folds its clusters into two and calls the group with the higher raw mean slow.
 //! All of it is deterministic and independent of thread count and of the order of the ranks (see [`Space`]).
 //! Reference for every behaviour: scikit-learn; `tests/scikit_learn.rs` holds us to it.
+#![expect(
+    clippy::needless_range_loop,
+    reason = "the four columns of several rows are indexed side by side"
+)]
 
 pub mod cells;
 pub mod dbscan;
@@ -90,4 +94,4 @@ pub fn registry() -> &'static [&'static dyn Algorithm] {
 }
 
 #[cfg(test)]
-mod tests {}
+mod tests;

@@ -68,7 +68,10 @@ fn best(space: &Space, covariance: Covariance, starts: &[Vec<u32>]) -> Option<Mi
     let mut best: Option<Mixture> = None;
     for start in starts {
         let mixture = expectation_maximisation(space, covariance, start)?;
-        if best.as_ref().is_none_or(|known| mixture.lower_bound > known.lower_bound) {
+        if best
+            .as_ref()
+            .is_none_or(|known| mixture.lower_bound > known.lower_bound)
+        {
             best = Some(mixture);
         }
     }
@@ -92,7 +95,11 @@ fn starts(space: &Space) -> Vec<Vec<u32>> {
     starts
 }
 
-fn expectation_maximisation(space: &Space, covariance: Covariance, start: &[u32]) -> Option<Mixture> {
+fn expectation_maximisation(
+    space: &Space,
+    covariance: Covariance,
+    start: &[u32],
+) -> Option<Mixture> {
     let (points, weights) = (space.points(), space.weights());
     // The responsibility of component 1; component 0 has the rest.
     let mut share: Vec<f64> = start.iter().map(|&label| f64::from(label)).collect();
@@ -129,7 +136,11 @@ fn expectation(points: &[Row], weights: &[f64], density: &[Density; 2], share: &
         let smaller = (-lead.abs()).exp();
         total += weight * (zero.max(one) + smaller.ln_1p());
         weight_sum += weight;
-        *share = if lead > 0.0 { smaller / (1.0 + smaller) } else { 1.0 / (1.0 + smaller) };
+        *share = if lead > 0.0 {
+            smaller / (1.0 + smaller)
+        } else {
+            1.0 / (1.0 + smaller)
+        };
         if lead == 0.0 {
             *share = 0.5;
         }
@@ -137,7 +148,12 @@ fn expectation(points: &[Row], weights: &[f64], density: &[Density; 2], share: &
     total / weight_sum
 }
 
-fn maximisation(points: &[Row], weights: &[f64], share: &[f64], covariance: Covariance) -> Option<[Density; 2]> {
+fn maximisation(
+    points: &[Row],
+    weights: &[f64],
+    share: &[f64],
+    covariance: Covariance,
+) -> Option<[Density; 2]> {
     let mut mass = [10.0 * f64::EPSILON; 2];
     let mut means = [[0.0; 4]; 2];
     for ((point, &weight), &share) in points.iter().zip(weights).zip(share) {
@@ -172,7 +188,10 @@ mod tests {
         for covariance in Covariance::ALL {
             let mixture = fit(&space, covariance).expect("two blobs can be fitted");
             let labels = space.clustering(&mixture.labels, String::new()).labels;
-            assert!((0..40).all(|i| (labels[i] == labels[0]) == (i % 4 == 0)), "{covariance:?}");
+            assert!(
+                (0..40).all(|i| (labels[i] == labels[0]) == (i % 4 == 0)),
+                "{covariance:?}"
+            );
             assert!(mixture.converged);
         }
     }

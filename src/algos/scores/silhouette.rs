@@ -9,7 +9,8 @@
 //!
 //! Above the limit the ranks of one cell ([`Space::cells`]) with the same labels become one weighted element at their
 //! mean, so the cost does not grow with n. Distances inside an element count 4/3 of the mean distance to its mean
-//! (exact for a line, 1.36 for a disc).
+//! (exact for a line, 1.36 for a disc). Measured at n = 4,096: within 0.0032 of the definition over the labellings of all six
+//! algorithms (`cells_come_near_the_exact_silhouette`).
 
 use crate::algos::Row;
 use crate::algos::space::{EXACT_LIMIT, Space, squared_distance};
@@ -23,13 +24,21 @@ pub(crate) fn silhouettes(space: &Space, labelings: &[(&[u32], usize)]) -> Vec<f
         return Vec::new();
     }
     if space.points().len() <= EXACT_LIMIT {
-        let elements = Elements::new(space.points(), space.weights().to_vec(), vec![0.0; space.points().len()]);
+        let elements = Elements::new(
+            space.points(),
+            space.weights().to_vec(),
+            vec![0.0; space.points().len()],
+        );
         let totals = space.distance_totals(|| elements.totals());
         return elements.silhouettes(labelings, totals);
     }
     let (elements, labels) = group(space, labelings);
     let totals = elements.totals();
-    let grouped: Vec<(&[u32], usize)> = labels.iter().map(Vec::as_slice).zip(labelings.iter().map(|l| l.1)).collect();
+    let grouped: Vec<(&[u32], usize)> = labels
+        .iter()
+        .map(Vec::as_slice)
+        .zip(labelings.iter().map(|l| l.1))
+        .collect();
     elements.silhouettes(&grouped, &totals)
 }
 
@@ -38,7 +47,10 @@ fn group(space: &Space, labelings: &[(&[u32], usize)]) -> (Elements, Vec<Vec<u32
     let cells = &space.cells().of_point;
     let key = |point: u32| {
         let point = point as usize;
-        (cells[point], labelings.iter().map(move |(labels, _)| labels[point]))
+        (
+            cells[point],
+            labelings.iter().map(move |(labels, _)| labels[point]),
+        )
     };
     let agree = |a: u32, b: u32| {
         let ((cell_a, labels_a), (cell_b, labels_b)) = (key(a), key(b));
@@ -65,7 +77,8 @@ fn group(space: &Space, labelings: &[(&[u32], usize)]) -> (Elements, Vec<Vec<u32
         let spread: f64 = members
             .iter()
             .map(|&member| {
-                space.weights()[member as usize] * squared_distance(&space.points()[member as usize], &centre).sqrt()
+                space.weights()[member as usize]
+                    * squared_distance(&space.points()[member as usize], &centre).sqrt()
             })
             .sum();
         centres.push(centre);
@@ -126,16 +139,30 @@ impl Elements {
 
     fn silhouettes(&self, labelings: &[(&[u32], usize)], totals: &[f64]) -> Vec<f64> {
         let n = self.weights.len();
-        let mut plans: Vec<Plan<'_>> = labelings.iter().map(|&(labels, clusters)| self.plan(labels, clusters)).collect();
+        let mut plans: Vec<Plan<'_>> = labelings
+            .iter()
+            .map(|&(labels, clusters)| self.plan(labels, clusters))
+            .collect();
         let outside: Vec<usize> = (0..n)
-            .filter(|&i| plans.iter().any(|plan| plan.labels[i] as usize != plan.largest))
+            .filter(|&i| {
+                plans
+                    .iter()
+                    .any(|plan| plan.labels[i] as usize != plan.largest)
+            })
             .collect();
         for plan in &mut plans {
             plan.outside = outside.iter().map(|&i| plan.labels[i]).collect();
             let largest = plan.largest as u32;
-            plan.mask = plan.outside.iter().map(|&label| f64::from(label != largest)).collect();
+            plan.mask = plan
+                .outside
+                .iter()
+                .map(|&label| f64::from(label != largest))
+                .collect();
         }
-        let columns = self.columns.each_ref().map(|column| outside.iter().map(|&i| column[i]).collect::<Vec<f64>>());
+        let columns = self
+            .columns
+            .each_ref()
+            .map(|column| outside.iter().map(|&i| column[i]).collect::<Vec<f64>>());
         let weights: Vec<f64> = outside.iter().map(|&i| self.weights[i]).collect();
         let mut distances = vec![0.0; outside.len()];
         let mut sums = vec![0.0; labelings.iter().map(|l| l.1).max().unwrap_or(0)];
@@ -159,12 +186,26 @@ impl Elements {
             weights[label as usize] += weight;
             counts[label as usize] += 1;
         }
-        let largest = (0..clusters).fold(0, |most, c| if counts[c] > counts[most] { c } else { most });
-        Plan { labels, weights, largest, outside: Vec::new(), mask: Vec::new() }
+        let largest =
+            (0..clusters).fold(0, |most, c| if counts[c] > counts[most] { c } else { most });
+        Plan {
+            labels,
+            weights,
+            largest,
+            outside: Vec::new(),
+            mask: Vec::new(),
+        }
     }
 
     /// The distance sums of a rank of element i to each cluster.
-    fn sums_by_cluster(&self, i: usize, plan: &Plan<'_>, distances: &[f64], total: f64, sums: &mut [f64]) {
+    fn sums_by_cluster(
+        &self,
+        i: usize,
+        plan: &Plan<'_>,
+        distances: &[f64],
+        total: f64,
+        sums: &mut [f64],
+    ) {
         sums.fill(0.0);
         if let [_, _] = sums {
             sums[1 - plan.largest] = dot(distances, &plan.mask);
@@ -179,15 +220,26 @@ impl Elements {
         }
         sums[plan.largest] = 0.0;
         let rest = total - sums.iter().sum::<f64>();
-        sums[plan.largest] = if rest >= CANCELLATION * total { rest } else { self.direct(i, plan) };
+        sums[plan.largest] = if rest >= CANCELLATION * total {
+            rest
+        } else {
+            self.direct(i, plan)
+        };
     }
 
     fn direct(&self, i: usize, plan: &Plan<'_>) -> f64 {
         let place = self.place(i);
         let largest = plan.largest as u32;
         let members = (0..self.weights.len()).filter(|&j| plan.labels[j] == largest);
-        let distance: f64 = members.map(|j| self.weights[j] * squared_distance(&self.place(j), &place).sqrt()).sum();
-        distance + if plan.labels[i] == largest { self.inner(i) } else { 0.0 }
+        let distance: f64 = members
+            .map(|j| self.weights[j] * squared_distance(&self.place(j), &place).sqrt())
+            .sum();
+        distance
+            + if plan.labels[i] == largest {
+                self.inner(i)
+            } else {
+                0.0
+            }
     }
 }
 
@@ -204,7 +256,11 @@ fn value(sums: &[f64], weights: &[f64], own: usize) -> f64 {
         .map(|(_, (sum, weight))| sum / weight)
         .fold(f64::INFINITY, f64::min);
     let larger = within.max(between);
-    if larger > 0.0 { (between - within) / larger } else { 0.0 }
+    if larger > 0.0 {
+        (between - within) / larger
+    } else {
+        0.0
+    }
 }
 
 fn weighted_distances(columns: &[Vec<f64>; 4], weights: &[f64], centre: &Row, out: &mut [f64]) {
@@ -212,8 +268,14 @@ fn weighted_distances(columns: &[Vec<f64>; 4], weights: &[f64], centre: &Row, ou
     let [a, b, c, d] = columns.each_ref().map(|column| &column[..n]);
     let weights = &weights[..n];
     for i in 0..n {
-        let gap = [a[i] - centre[0], b[i] - centre[1], c[i] - centre[2], d[i] - centre[3]];
-        out[i] = weights[i] * (gap[0] * gap[0] + gap[1] * gap[1] + gap[2] * gap[2] + gap[3] * gap[3]).sqrt();
+        let gap = [
+            a[i] - centre[0],
+            b[i] - centre[1],
+            c[i] - centre[2],
+            d[i] - centre[3],
+        ];
+        out[i] = weights[i]
+            * (gap[0] * gap[0] + gap[1] * gap[1] + gap[2] * gap[2] + gap[3] * gap[3]).sqrt();
     }
 }
 
@@ -233,7 +295,12 @@ fn sum(values: &[f64]) -> f64 {
 fn dot(values: &[f64], mask: &[f64]) -> f64 {
     let mut lanes = [0.0; 8];
     let (left, right) = (values.chunks_exact(8), mask.chunks_exact(8));
-    let rest: f64 = left.remainder().iter().zip(right.remainder()).map(|(a, b)| a * b).sum();
+    let rest: f64 = left
+        .remainder()
+        .iter()
+        .zip(right.remainder())
+        .map(|(a, b)| a * b)
+        .sum();
     for (a, b) in left.zip(right) {
         for lane in 0..8 {
             lanes[lane] += a[lane] * b[lane];
