@@ -60,7 +60,10 @@ fn write_input(folder: &Path, ranks: usize, pp: usize) -> Result<std::path::Path
         trace: false,
         optimizer_timers: pp == 1,
         rank_spread: 0.01,
-        slow_ranks: vec![RankFactor { rank: ranks / 3, factor: 1.5 }],
+        slow_ranks: vec![RankFactor {
+            rank: ranks / 3,
+            factor: 1.5,
+        }],
         ..Scenario::default()
     };
     Ok(write_job(&scenario, folder, false)?.parquet)
@@ -84,7 +87,9 @@ struct Measured {
 
 /// The run with the median wall time.
 fn measure(command: &mut Command) -> Result<Measured, Box<dyn Error>> {
-    let mut runs = (0..RUNS).map(|_| measure_once(command)).collect::<Result<Vec<_>, _>>()?;
+    let mut runs = (0..RUNS)
+        .map(|_| measure_once(command))
+        .collect::<Result<Vec<_>, _>>()?;
     runs.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
     Ok(runs.swap_remove(RUNS / 2))
 }
@@ -105,7 +110,10 @@ fn measure_once(command: &mut Command) -> Result<Measured, Box<dyn Error>> {
     if !status.success() {
         return Err(format!("{command:?} ended with {status}").into());
     }
-    Ok(Measured { seconds: started.elapsed().as_secs_f64(), megabytes })
+    Ok(Measured {
+        seconds: started.elapsed().as_secs_f64(),
+        megabytes,
+    })
 }
 
 fn high_water_megabytes(status_file: &str) -> Option<f64> {
@@ -117,8 +125,12 @@ fn high_water_megabytes(status_file: &str) -> Option<f64> {
 
 /// What reading the window costs without any analysis: the same columns, first values, mean by timer and rank.
 fn bare_read_and_group_by(file: &Path) -> Result<(), Box<dyn Error>> {
-    let columns = ["subname", "rank", "iteration", "metric_values"].map(str::to_owned).to_vec();
-    let mut frame = ParquetReader::new(std::fs::File::open(file)?).with_columns(Some(columns)).finish()?;
+    let columns = ["subname", "rank", "iteration", "metric_values"]
+        .map(str::to_owned)
+        .to_vec();
+    let mut frame = ParquetReader::new(std::fs::File::open(file)?)
+        .with_columns(Some(columns))
+        .finish()?;
     let first = frame.column("metric_values")?.list()?.lst_get_first()?;
     frame.drop_in_place("metric_values")?;
     frame.with_column(first)?;
@@ -135,9 +147,12 @@ trait FirstOfList {
 
 impl FirstOfList for ListChunked {
     fn lst_get_first(&self) -> PolarsResult<Column> {
-        let first = self.amortized_iter().map(|list| {
-            list.and_then(|list| list.as_ref().f64().ok().and_then(|values| values.get(0)))
-        });
-        Ok(first.collect::<Float64Chunked>().with_name("seconds".into()).into_column())
+        let first = self
+            .amortized_iter()
+            .map(|list| list.and_then(|list| list.as_ref().f64().ok().and_then(|values| values.get(0))));
+        Ok(first
+            .collect::<Float64Chunked>()
+            .with_name("seconds".into())
+            .into_column())
     }
 }

@@ -24,7 +24,11 @@ pub fn install() -> Result<(), ctrlc::Error> {
         for path in building.iter() {
             // A file that is written just now can reappear while its folder is emptied.
             for _ in 0..10 {
-                let _ = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
+                let _ = if path.is_dir() {
+                    std::fs::remove_dir_all(path)
+                } else {
+                    std::fs::remove_file(path)
+                };
                 if !path.exists() {
                     break;
                 }

@@ -7,7 +7,12 @@ use common::{Ran, Workdir, job, ran, row, slow_rank_5};
 /// Runs `analyze` with a result folder and checks that it fails as documented and leaves nothing.
 fn refused(workdir: &Workdir, args: &[&str], code: i32, says: &[&str]) -> Ran {
     let before = workdir.names();
-    let all: Vec<&str> = ["analyze"].iter().chain(args).chain(&["--out", "results/r"]).copied().collect();
+    let all: Vec<&str> = ["analyze"]
+        .iter()
+        .chain(args)
+        .chain(&["--out", "results/r"])
+        .copied()
+        .collect();
     let outcome = workdir.run(&all);
     assert_eq!(outcome.code, Some(code), "{outcome:?}");
     for part in says {
@@ -82,7 +87,12 @@ fn a_missing_column_is_named_with_those_that_are_there() {
     workdir.file("a.csv", "timestamp,job,metric_name,subname,iteration,metric_values\n");
     refused(&workdir, &["a.csv"], 4, &["`rank` is missing", "subname, iteration"]);
     workdir.file("a.ndjson", "{\"job\":\"j\",\"rank\":0}\n");
-    refused(&workdir, &["a.ndjson"], 4, &["`timestamp` is missing", "job, rank", "line 1"]);
+    refused(
+        &workdir,
+        &["a.ndjson"],
+        4,
+        &["`timestamp` is missing", "job, rank", "line 1"],
+    );
 }
 
 #[test]
@@ -101,7 +111,12 @@ fn a_wrong_type_of_values() {
 fn an_unknown_job_is_answered_with_those_there_are() {
     let workdir = Workdir::new();
     workdir.file("a.ndjson", slow_rank_5("alpha") + &slow_rank_5("beta"));
-    refused(&workdir, &["a.ndjson", "--job-id", "gamma"], 3, &["`gamma`", "alpha, beta"]);
+    refused(
+        &workdir,
+        &["a.ndjson", "--job-id", "gamma"],
+        3,
+        &["`gamma`", "alpha, beta"],
+    );
     refused(&workdir, &["a.ndjson"], 3, &["--job-id", "alpha, beta"]);
 }
 
@@ -109,8 +124,18 @@ fn an_unknown_job_is_answered_with_those_there_are() {
 fn a_window_without_rows() {
     let workdir = Workdir::new();
     workdir.file("a.ndjson", slow_rank_5("alpha"));
-    refused(&workdir, &["a.ndjson", "--iterations", "500-600"], 3, &["outside of --iterations", "iterations 1-20"]);
-    refused(&workdir, &["a.ndjson", "--start", "2030-01-01"], 3, &["alpha", "2026-01-01"]);
+    refused(
+        &workdir,
+        &["a.ndjson", "--iterations", "500-600"],
+        3,
+        &["outside of --iterations", "iterations 1-20"],
+    );
+    refused(
+        &workdir,
+        &["a.ndjson", "--start", "2030-01-01"],
+        3,
+        &["alpha", "2026-01-01"],
+    );
     refused(&workdir, &["a.ndjson", "--warmup", "50"], 3, &["--warmup"]);
     refused(&workdir, &["a.ndjson", "--rerun", "r7"], 3, &["r7", "r0"]);
 }
@@ -125,7 +150,7 @@ fn arguments_that_make_no_sense() {
         (&["--start", "noon"], "--start"),
         (&["--start", "2026-01-02", "--end", "2026-01-01"], "--start"),
         (&["--algorithm", "psychic"], "psychic"),
-        (&["--min-spread", "-1"], "--min-spread"),
+        (&["--min-spread=-1"], "--min-spread"),
         (&["--min-spread", "NaN"], "--min-spread"),
         (&["--gate-factor", "inf"], "--gate-factor"),
         (&["--timer-weight", "forward-compute"], "--timer-weight"),
@@ -150,9 +175,16 @@ fn no_timer_left_is_an_answer_with_its_reasons() {
     for line in ["anomaly_ranks: []", "anomaly_nodes: []", "cause: none"] {
         assert!(outcome.stdout.lines().any(|there| there == line), "{outcome:?}");
     }
-    let why = outcome.stdout.lines().find(|line| line.starts_with("nothing_to_compare: ")).expect("a reason");
+    let why = outcome
+        .stdout
+        .lines()
+        .find(|line| line.starts_with("nothing_to_compare: "))
+        .expect("a reason");
     assert!(why.contains("forward-compute: left out by spread"), "{why}");
-    assert!(why.contains("batch-generator: left out by coverage: it ran on 3 of 8 ranks"), "{why}");
+    assert!(
+        why.contains("batch-generator: left out by coverage: it ran on 3 of 8 ranks"),
+        "{why}"
+    );
     assert!(why.contains("interval-time: left out: the step time"), "{why}");
 }
 
@@ -163,9 +195,15 @@ fn an_out_that_exists_is_kept() {
     workdir.run(&["analyze", "a.ndjson", "--out", "r"]).succeeded();
     let first = workdir.content("r");
     let again = workdir.run(&["analyze", "a.ndjson", "--out", "r", "--algorithm", "kmeans"]);
-    assert_eq!((again.code, workdir.content("r") == first), (Some(5), true), "{again:?}");
+    assert_eq!(
+        (again.code, workdir.content("r") == first),
+        (Some(5), true),
+        "{again:?}"
+    );
     assert!(again.stderr.contains("--force"), "{again:?}");
-    workdir.run(&["analyze", "a.ndjson", "--out", "r", "--algorithm", "kmeans", "--force"]).succeeded();
+    workdir
+        .run(&["analyze", "a.ndjson", "--out", "r", "--algorithm", "kmeans", "--force"])
+        .succeeded();
     let names: Vec<String> = workdir.content("r").into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["kmeans/fast_slow_summary.csv", "summary.json", "summary.txt"]);
     assert_eq!(workdir.names(), ["a.ndjson", "r"]);
@@ -204,8 +242,15 @@ fn a_disk_that_fills_up_in_the_middle() {
     let mut shell = std::process::Command::new("sh");
     let outcome = ran(shell.args(["-c", &script]).current_dir(workdir.path("")));
     assert_eq!(outcome.code, Some(5), "{outcome:?}");
-    assert!(outcome.stderr.contains("summary.json"), "it was the larger file that failed: {outcome:?}");
-    assert_eq!(workdir.names(), ["a.ndjson"], "neither the results nor the folders above them stay");
+    assert!(
+        outcome.stderr.contains("summary.json"),
+        "it was the larger file that failed: {outcome:?}"
+    );
+    assert_eq!(
+        workdir.names(),
+        ["a.ndjson"],
+        "neither the results nor the folders above them stay"
+    );
 }
 
 /// Ctrl-C while the rows still come: a pipe that stays open keeps the program at work.
@@ -225,7 +270,10 @@ fn an_interrupt_leaves_nothing() {
         pipe.write_all(slow_rank_5("alpha").as_bytes()).expect("rows");
         std::thread::sleep(std::time::Duration::from_millis(500));
         let id = child.id().to_string();
-        let sent = std::process::Command::new("kill").args(["-s", signal, &id]).status().expect("kill");
+        let sent = std::process::Command::new("kill")
+            .args(["-s", signal, &id])
+            .status()
+            .expect("kill");
         assert!(sent.success());
         let output = child.wait_with_output().expect("it ends");
         drop(pipe);
@@ -245,7 +293,10 @@ fn damaged_text_names_its_line() {
         "timestamp,job,metric_name,subname,rank,iteration,metric_values\n2026-01-01 00:00:00,j,megatron_timers\n",
     );
     refused(&workdir, &["a.csv"], 4, &["line 2"]);
-    workdir.file("b.csv", b"timestamp,job,metric_name,subname,rank,iteration,metric_values\n\xff\xfe,j,m,t,0,1,[1]\n");
+    workdir.file(
+        "b.csv",
+        b"timestamp,job,metric_name,subname,rank,iteration,metric_values\n\xff\xfe,j,m,t,0,1,[1]\n",
+    );
     refused(&workdir, &["b.csv"], 4, &["line 2"]);
 }
 

@@ -23,27 +23,43 @@ struct Cell {
 /// A small job: a few timers, ranks that differ, one of them slow or none.
 fn cells() -> impl Strategy<Value = Vec<Cell>> {
     let shape = (3u32..14, 2u32..6, any::<bool>(), 1.05f64..3.0, 0.0f64..0.2);
-    (shape, prop::collection::vec(0.0f64..1.0, 14 * 6 * 3)).prop_map(|((ranks, iterations, slow, factor, spread), draws)| {
-        let mut draws = draws.into_iter().cycle();
-        let mut cells = Vec::new();
-        for (timer, level) in [("forward-compute", 1.0), ("backward-compute", 2.0), ("optimizer", 0.3)] {
-            for rank in 0..ranks {
-                for iteration in 0..iterations {
-                    let uneven = 1.0 + spread * draws.next().unwrap_or_default();
-                    let own = if slow && rank == ranks / 2 { factor } else { 1.0 };
-                    cells.push(Cell { timer, rank, iteration, seconds: level * uneven * own });
+    (shape, prop::collection::vec(0.0f64..1.0, 14 * 6 * 3)).prop_map(
+        |((ranks, iterations, slow, factor, spread), draws)| {
+            let mut draws = draws.into_iter().cycle();
+            let mut cells = Vec::new();
+            for (timer, level) in [("forward-compute", 1.0), ("backward-compute", 2.0), ("optimizer", 0.3)] {
+                for rank in 0..ranks {
+                    for iteration in 0..iterations {
+                        let uneven = 1.0 + spread * draws.next().unwrap_or_default();
+                        let own = if slow && rank == ranks / 2 { factor } else { 1.0 };
+                        cells.push(Cell {
+                            timer,
+                            rank,
+                            iteration,
+                            seconds: level * uneven * own,
+                        });
+                    }
                 }
             }
-        }
-        cells
-    })
+            cells
+        },
+    )
 }
 
 fn tabulated(cells: &[Cell]) -> Job {
-    let selection =
-        Selection { job: None, start: None, end: None, iterations: IterationRange::default(), rerun: None, warmup: 0 };
+    let selection = Selection {
+        job: None,
+        start: None,
+        end: None,
+        iterations: IterationRange::default(),
+        rerun: None,
+        warmup: 0,
+    };
     let mut collector = Collector::new(&selection);
-    let mut rows = Rows { node: Some(TextColumn::default()), ..Rows::default() };
+    let mut rows = Rows {
+        node: Some(TextColumn::default()),
+        ..Rows::default()
+    };
     for cell in cells {
         rows.timestamp.push(Some(i64::from(cell.iteration)));
         rows.job.push(Some("j"));
@@ -101,15 +117,22 @@ fn threads_and_row_order_leave_every_byte_alone() {
     for name in ["slow-rank", "restart-dirty"] {
         let file = format!("{name}.parquet");
         std::fs::copy(fixture(&file), workdir.path(&file)).expect("the fixture");
-        workdir.run(&["analyze", &file, "--out", "one", "--threads", "1"]).succeeded();
-        workdir.run(&["analyze", &file, "--out", "eight", "--threads", "8"]).succeeded();
+        workdir
+            .run(&["analyze", &file, "--out", "one", "--threads", "1"])
+            .succeeded();
+        workdir
+            .run(&["analyze", &file, "--out", "eight", "--threads", "8"])
+            .succeeded();
         let expected = workdir.content("one");
         assert!(expected.len() > 6);
         assert!(workdir.content("eight") == expected, "{name}: 8 threads differ from 1");
 
         reverse_rows(&workdir.path(&file));
         workdir.run(&["analyze", &file, "--out", "shuffled"]).succeeded();
-        assert!(workdir.content("shuffled") == expected, "{name}: the order of rows shows");
+        assert!(
+            workdir.content("shuffled") == expected,
+            "{name}: the order of rows shows"
+        );
         for folder in ["one", "eight", "shuffled"] {
             std::fs::remove_dir_all(workdir.path(folder)).expect("a result folder");
         }
@@ -119,9 +142,17 @@ fn threads_and_row_order_leave_every_byte_alone() {
 /// Rewrites a Parquet file with its rows turned round and dealt into three piles.
 fn reverse_rows(path: &std::path::Path) {
     use polars::prelude::*;
-    let frame = ParquetReader::new(std::fs::File::open(path).expect("the file")).finish().expect("a frame");
+    let frame = ParquetReader::new(std::fs::File::open(path).expect("the file"))
+        .finish()
+        .expect("a frame");
     let height = frame.height() as IdxSize;
-    let order: Vec<IdxSize> = (0..3).flat_map(|pile| (0..height).rev().filter(move |row| row % 3 == pile)).collect();
-    let mut turned = frame.take(&IdxCa::from_vec("row".into(), order)).expect("rows of the frame");
-    ParquetWriter::new(std::fs::File::create(path).expect("the file")).finish(&mut turned).expect("a file");
+    let order: Vec<IdxSize> = (0..3)
+        .flat_map(|pile| (0..height).rev().filter(move |row| row % 3 == pile))
+        .collect();
+    let mut turned = frame
+        .take(&IdxCa::from_vec("row".into(), order))
+        .expect("rows of the frame");
+    ParquetWriter::new(std::fs::File::create(path).expect("the file"))
+        .finish(&mut turned)
+        .expect("a file");
 }

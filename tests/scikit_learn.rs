@@ -2,9 +2,7 @@
 
 use mt_detector::algos::gmm::Covariance;
 use mt_detector::algos::linkage::{Method, Metric};
-use mt_detector::algos::{
-    Clustering, Row, Space, dbscan, fuzzy, gmm, hierarchical, kmeans, mean_shift, scores,
-};
+use mt_detector::algos::{Clustering, Row, Space, dbscan, fuzzy, gmm, hierarchical, kmeans, mean_shift, scores};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -39,8 +37,7 @@ struct Modes {
 }
 
 fn cases() -> Vec<Case> {
-    let cases: Vec<Case> =
-        serde_json::from_str(include_str!("golden/scikit_learn.json")).expect("the file is ours");
+    let cases: Vec<Case> = serde_json::from_str(include_str!("golden/scikit_learn.json")).expect("the file is ours");
     assert!(cases.len() >= 24);
     cases
 }
@@ -89,16 +86,8 @@ fn scores_of_the_same_labels() {
             };
             let ours = ours.expect("scikit-learn scored it");
             let ours = [ours.silhouette, ours.calinski_harabasz, ours.davies_bouldin];
-            assert!(
-                close(ours[0], theirs[0]),
-                "{}: {ours:?} against {theirs:?}",
-                case.name
-            );
-            assert!(
-                close(ours[1], theirs[1]),
-                "{}: {ours:?} against {theirs:?}",
-                case.name
-            );
+            assert!(close(ours[0], theirs[0]), "{}: {ours:?} against {theirs:?}", case.name);
+            assert!(close(ours[1], theirs[1]), "{}: {ours:?} against {theirs:?}", case.name);
             // scikit-learn takes its distances from x^2 - 2xy + y^2, which leaves about eight digits.
             assert!(
                 (ours[2] - theirs[2]).abs() <= 1e-7 * theirs[2].max(1.0),
@@ -132,11 +121,7 @@ fn dbscan_labels_are_the_same() {
     for case in cases() {
         let space = Space::new(case.rows);
         for theirs in &case.dbscan {
-            let ours = dbscan::labels(
-                &space,
-                theirs.eps.expect("given"),
-                theirs.min_samples.expect("given"),
-            );
+            let ours = dbscan::labels(&space, theirs.eps.expect("given"), theirs.min_samples.expect("given"));
             assert_eq!(
                 canonical(&ours),
                 canonical(&theirs.labels),
@@ -144,12 +129,7 @@ fn dbscan_labels_are_the_same() {
                 case.name,
                 theirs.eps
             );
-            let noise = |labels: &[i32]| {
-                labels
-                    .iter()
-                    .map(|&label| label == dbscan::NOISE)
-                    .collect::<Vec<_>>()
-            };
+            let noise = |labels: &[i32]| labels.iter().map(|&label| label == dbscan::NOISE).collect::<Vec<_>>();
             assert_eq!(noise(&ours), noise(&theirs.labels), "{}", case.name);
         }
     }
@@ -161,15 +141,10 @@ fn linkages_cut_the_same() {
     for case in cases() {
         let space = Space::new(case.rows);
         for theirs in &case.linkage {
-            let method = [
-                Method::Ward,
-                Method::Complete,
-                Method::Average,
-                Method::Single,
-            ]
-            .into_iter()
-            .find(|method| Some(method.name()) == theirs.linkage.as_deref())
-            .expect("a known linkage");
+            let method = [Method::Ward, Method::Complete, Method::Average, Method::Single]
+                .into_iter()
+                .find(|method| Some(method.name()) == theirs.linkage.as_deref())
+                .expect("a known linkage");
             let metric = [Metric::Euclidean, Metric::Manhattan]
                 .into_iter()
                 .find(|metric| Some(metric.name()) == theirs.metric.as_deref())
@@ -206,11 +181,7 @@ fn mean_shift_finds_the_same_modes() {
             let ours = mean_shift::labels(&space, theirs.bandwidth);
             let agreement = adjusted_rand_index(&ours, &canonical(&theirs.labels).labels);
             // On quantised rows modes of equal weight can mirror each other; which is kept then hangs on the last digit.
-            let least = if case.name.starts_with("quantised") {
-                0.9
-            } else {
-                0.99
-            };
+            let least = if case.name.starts_with("quantised") { 0.9 } else { 0.99 };
             assert!(
                 agreement >= least,
                 "{} quantile {}: {agreement}",
@@ -229,8 +200,7 @@ fn mixtures_are_as_likely() {
         let space = Space::new(case.rows);
         for covariance in Covariance::ALL {
             let theirs = case.gmm[covariance.name()];
-            let ours = gmm::fit(&space, covariance)
-                .map_or(f64::NEG_INFINITY, |mixture| mixture.log_likelihood);
+            let ours = gmm::fit(&space, covariance).map_or(f64::NEG_INFINITY, |mixture| mixture.log_likelihood);
             assert!(
                 ours >= theirs - 1e-3,
                 "{} {covariance:?}: {ours} against {theirs}",

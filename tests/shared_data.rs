@@ -26,12 +26,24 @@ fn classic_verdicts_agree_with_scikit_learn() {
     let mut differences = Vec::new();
     for (job, ranks) in &expected {
         let file = [data.join("real"), data.join("sim")].map(|folder| folder.join(format!("{job}.parquet")));
-        let file: &PathBuf = file.iter().find(|file| file.is_file()).expect("every job of the golden file is there");
+        let file: &PathBuf = file
+            .iter()
+            .find(|file| file.is_file())
+            .expect("every job of the golden file is there");
         let warmup = if job == "pai-job1" { "0" } else { "10" };
         let json = workdir
             .run(&[
-                "analyze", &file.display().to_string(), "--job-id", job, "--warmup", warmup, "--rules", "classic",
-                "--no-files", "--format", "json",
+                "analyze",
+                &file.display().to_string(),
+                "--job-id",
+                job,
+                "--warmup",
+                warmup,
+                "--rules",
+                "classic",
+                "--no-files",
+                "--format",
+                "json",
             ])
             .succeeded()
             .json();
@@ -40,6 +52,15 @@ fn classic_verdicts_agree_with_scikit_learn() {
         }
     }
     let same = expected.len() - differences.len();
-    println!("{same} of {} verdicts are the same\n{}", expected.len(), differences.join("\n"));
-    assert!(same >= AT_LEAST, "only {same} of {} agree:\n{}", expected.len(), differences.join("\n"));
+    println!(
+        "{same} of {} verdicts are the same\n{}",
+        expected.len(),
+        differences.join("\n")
+    );
+    assert!(
+        same >= AT_LEAST,
+        "only {same} of {} agree:\n{}",
+        expected.len(),
+        differences.join("\n")
+    );
 }

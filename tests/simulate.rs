@@ -3,9 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use mt_detector::simulate::faults::{RankFactor, RankSeconds, Rerun, Stall};
-use mt_detector::simulate::{
-    LABELS, Scenario, SimulateError, Simulated, WriteError, simulate, write_job,
-};
+use mt_detector::simulate::{LABELS, Scenario, SimulateError, Simulated, WriteError, simulate, write_job};
 use polars::prelude::*;
 
 fn small() -> Scenario {
@@ -200,10 +198,7 @@ fn without_a_pipeline_enough_timers_are_left() {
 #[test]
 fn slow_loaders_show_in_their_own_timer() {
     let mut scenario = small();
-    scenario.slow_loaders = vec![RankSeconds {
-        rank: 2,
-        seconds: 0.1,
-    }];
+    scenario.slow_loaders = vec![RankSeconds { rank: 2, seconds: 0.1 }];
     let load = means(&simulate(&scenario).unwrap(), "batch-generator");
     assert!((load[&2] - load[&0] - 0.6).abs() < 0.05, "{load:?}");
     assert!((load[&3] / load[&2] - 1.0).abs() < 0.001);
@@ -213,10 +208,7 @@ fn slow_loaders_show_in_their_own_timer() {
 fn restarts_repeat_iterations_with_the_lost_fault() {
     let mut scenario = small();
     scenario.slow_ranks = slow(1, 1.5);
-    let lost = Some(RankFactor {
-        rank: 8,
-        factor: 2.0,
-    });
+    let lost = Some(RankFactor { rank: 8, factor: 2.0 });
     scenario.rerun = Some(Rerun { from: 12, lost });
     scenario.stalls = vec![Stall {
         iteration: 13,
@@ -239,11 +231,7 @@ fn restarts_repeat_iterations_with_the_lost_fault() {
     assert!(at("r0", 8, qkv) > 1.4 * at("r0", 1, qkv));
     assert!(at("r1", 1, qkv) > 1.2 * at("r1", 8, qkv));
     assert!(at("r1", 0, "interval-time") > 30.0);
-    let again: BTreeSet<i32> = rows
-        .iter()
-        .filter(|r| r.run == "r1")
-        .map(|r| r.iteration)
-        .collect();
+    let again: BTreeSet<i32> = rows.iter().filter(|r| r.run == "r1").map(|r| r.iteration).collect();
     assert_eq!(again, BTreeSet::from([12, 13, 14]));
 }
 
@@ -259,16 +247,9 @@ fn dirt_is_there_in_small_doses() {
         .collect();
     assert!(timers.iter().any(|r| r.values[0].is_nan()));
     assert!(timers.iter().any(|r| r.values[0] < 0.0));
-    let zeros: BTreeSet<i32> = timers
-        .iter()
-        .filter(|r| r.values[0] == 0.0)
-        .map(|r| r.rank)
-        .collect();
+    let zeros: BTreeSet<i32> = timers.iter().filter(|r| r.values[0] == 0.0).map(|r| r.rank).collect();
     assert_eq!(zeros.len(), 5);
-    let keys: BTreeSet<_> = timers
-        .iter()
-        .map(|r| (r.timer.clone(), r.rank, r.iteration))
-        .collect();
+    let keys: BTreeSet<_> = timers.iter().map(|r| (r.timer.clone(), r.rank, r.iteration)).collect();
     assert!(keys.len() < timers.len(), "doubled rows");
     assert!(job.frame.height() < clean.frame.height(), "lost rows");
 }
@@ -277,13 +258,8 @@ fn dirt_is_there_in_small_doses() {
 fn the_same_scenario_gives_the_same_bytes_on_any_number_of_threads() {
     let folder = tempfile::tempdir().unwrap();
     let bytes = |threads: usize| {
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(threads)
-            .build()
-            .unwrap();
-        let written = pool
-            .install(|| write_job(&small(), folder.path(), true))
-            .unwrap();
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let written = pool.install(|| write_job(&small(), folder.path(), true)).unwrap();
         std::fs::read(written.parquet).unwrap()
     };
     let one = bytes(1);
@@ -315,10 +291,7 @@ fn labels_gather_jobs_and_files_are_not_replaced_unasked() {
         ..small()
     };
     let again = write_job(&scenario, folder.path(), false);
-    assert!(matches!(
-        again,
-        Err(SimulateError::Write(WriteError::Exists { .. }))
-    ));
+    assert!(matches!(again, Err(SimulateError::Write(WriteError::Exists { .. }))));
     let files = std::fs::read_dir(folder.path()).unwrap().count();
     assert_eq!(files, 3, "nothing else stays");
 }
@@ -329,10 +302,7 @@ fn a_broken_labels_file_is_left_alone() {
     let path = folder.path().join(LABELS);
     std::fs::write(&path, "[1, 2]").unwrap();
     let failed = write_job(&small(), folder.path(), false);
-    assert!(matches!(
-        failed,
-        Err(SimulateError::Write(WriteError::Labels { .. }))
-    ));
+    assert!(matches!(failed, Err(SimulateError::Write(WriteError::Labels { .. }))));
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "[1, 2]");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
 }

@@ -90,10 +90,7 @@ pub fn split(points: &[Row]) -> Cells {
             .partition(|&&i| points[i as usize][widest.axis] <= widest.middle);
         if high.is_empty() || low.is_empty() {
             // The middle rounded onto an end: two neighbouring floats. Nothing is gained by splitting them.
-            heap.push(Box4 {
-                length: 0.0,
-                ..widest
-            });
+            heap.push(Box4 { length: 0.0, ..widest });
             continue;
         }
         for half in [low, high] {
@@ -130,9 +127,7 @@ mod tests {
 
     #[test]
     fn an_outlier_has_a_cell_to_itself() {
-        let mut points: Vec<Row> = (0..5_000)
-            .map(|i| [i as f64, (i % 7) as f64, 0.0, 0.0])
-            .collect();
+        let mut points: Vec<Row> = (0..5_000).map(|i| [i as f64, (i % 7) as f64, 0.0, 0.0]).collect();
         points.push([1e6, 0.0, 0.0, 0.0]);
         let cells = split(&points);
         assert_eq!(cells.count, CELL_LIMIT);

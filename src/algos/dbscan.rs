@@ -72,11 +72,7 @@ impl Reaches {
     }
 
     fn k_distances(&self, space: &Space) -> Vec<f64> {
-        let weights = space
-            .tree()
-            .index
-            .iter()
-            .map(|&i| space.weights()[i as usize]);
+        let weights = space.tree().index.iter().map(|&i| space.weights()[i as usize]);
         let mut distances: Vec<f64> = self
             .0
             .iter()
@@ -109,11 +105,7 @@ pub fn knee(distances: &[f64]) -> f64 {
 /// The label of each rank: a cluster, or [`NOISE`].
 pub fn labels(space: &Space, eps: f64, min_samples: usize) -> Vec<i32> {
     let of_point = point_labels(space, eps, &Reaches::of(space, min_samples));
-    space
-        .point_of()
-        .iter()
-        .map(|&point| of_point[point as usize])
-        .collect()
+    space.point_of().iter().map(|&point| of_point[point as usize]).collect()
 }
 
 fn point_labels(space: &Space, eps: f64, reaches: &Reaches) -> Vec<i32> {
@@ -141,11 +133,7 @@ impl<'a> Growth<'a> {
         let first_core = tree
             .nodes
             .iter()
-            .map(|node| {
-                (node.start..node.end)
-                    .find(|&p| core[p as usize])
-                    .unwrap_or(u32::MAX)
-            })
+            .map(|node| (node.start..node.end).find(|&p| core[p as usize]).unwrap_or(u32::MAX))
             .collect();
         Self {
             parent: (0..tree.points.len() as u32).collect(),
@@ -263,9 +251,7 @@ impl<'a> Growth<'a> {
                 continue;
             }
             for other in node.start..node.end {
-                if self.core[other as usize]
-                    && squared_distance(&tree.points[other as usize], centre) <= self.reach
-                {
+                if self.core[other as usize] && squared_distance(&tree.points[other as usize], centre) <= self.reach {
                     let root = self.root(other) as usize;
                     lowest = lowest.min(cluster_of_root[root]);
                 }

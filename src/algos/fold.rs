@@ -79,15 +79,9 @@ mod tests {
         let means = [0.0, 0.1, 9.0, 0.2];
         let space = space_of(&means);
         let two = Clustering::new(&[0, 0, 1, 0], String::new());
-        assert_eq!(
-            slow_ranks(&space, &means, &two),
-            [false, false, true, false]
-        );
+        assert_eq!(slow_ranks(&space, &means, &two), [false, false, true, false]);
         let negated: Vec<f64> = means.iter().map(|mean| -mean).collect();
-        assert_eq!(
-            slow_ranks(&space, &negated, &two),
-            [true, true, false, true]
-        );
+        assert_eq!(slow_ranks(&space, &negated, &two), [true, true, false, true]);
     }
 
     #[test]
@@ -107,10 +101,7 @@ mod tests {
         );
         // Equal rows torn apart: their centres coincide.
         let torn = Clustering::new(&[0, 1, 2], String::new());
-        assert_eq!(
-            slow_ranks(&space_of(&[1.0; 3]), &[1.0; 3], &torn),
-            [false; 3]
-        );
+        assert_eq!(slow_ranks(&space_of(&[1.0; 3]), &[1.0; 3], &torn), [false; 3]);
         assert!(slow_ranks(&space_of(&[]), &[], &Clustering::new(&[], String::new())).is_empty());
     }
 }

@@ -57,11 +57,7 @@ impl Algorithm for Fuzzy {
 /// The membership of each point in cluster 0 (cluster 1 has the rest) after iterating from a numbered start.
 pub fn fit(space: &Space, m: f64, start: u64, tolerance: f64, max_iterations: usize) -> Vec<f64> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(SEED ^ start);
-    let mut share: Vec<f64> = space
-        .points()
-        .iter()
-        .map(|_| rng.gen_range(0.0..1.0))
-        .collect();
+    let mut share: Vec<f64> = space.points().iter().map(|_| rng.gen_range(0.0..1.0)).collect();
     iterate(space, m, &mut share, tolerance, max_iterations);
     share
 }
@@ -95,12 +91,7 @@ struct Run<'a> {
 
 impl Run<'_> {
     /// `weigh(u) = u^m`, `raise(ratio) = ratio^(1 / (m - 1))`; the last iteration's largest change.
-    fn iterate(
-        &self,
-        share: &mut [f64],
-        weigh: impl Fn(f64) -> f64,
-        raise: impl Fn(f64) -> f64,
-    ) -> f64 {
+    fn iterate(&self, share: &mut [f64], weigh: impl Fn(f64) -> f64, raise: impl Fn(f64) -> f64) -> f64 {
         let (points, weights) = (self.space.points(), self.space.weights());
         let mut sums = Sums::default();
         for ((point, &weight), &share) in points.iter().zip(weights).zip(&*share) {

@@ -42,10 +42,7 @@ impl Algorithm for Hierarchical {
         GRID.iter()
             .map(|&(method, metric)| {
                 let labels = stand_ins.last_two(space, method, metric, &mut scratch);
-                space.clustering(
-                    &labels,
-                    format!("linkage={}, metric={}", method.name(), metric.name()),
-                )
+                space.clustering(&labels, format!("linkage={}, metric={}", method.name(), metric.name()))
             })
             .collect()
     }
@@ -70,12 +67,7 @@ impl StandIns {
         let cells = space.cells();
         let mut centres = vec![[0.0; 4]; cells.count];
         let mut weights = vec![0.0; cells.count];
-        for ((point, &weight), &cell) in space
-            .points()
-            .iter()
-            .zip(space.weights())
-            .zip(&cells.of_point)
-        {
+        for ((point, &weight), &cell) in space.points().iter().zip(space.weights()).zip(&cells.of_point) {
             weights[cell as usize] += weight;
             for axis in 0..4 {
                 centres[cell as usize][axis] += weight * point[axis];
@@ -87,13 +79,7 @@ impl StandIns {
         Self::Centres(centres, weights)
     }
 
-    fn last_two(
-        &self,
-        space: &Space,
-        method: Method,
-        metric: Metric,
-        scratch: &mut Scratch,
-    ) -> Vec<u32> {
+    fn last_two(&self, space: &Space, method: Method, metric: Metric, scratch: &mut Scratch) -> Vec<u32> {
         match self {
             Self::Points => last_two(space.points(), space.weights(), method, metric, scratch),
             Self::Centres(centres, weights) => {

@@ -143,10 +143,7 @@ impl KdTree {
                 if distance >= limit {
                     continue;
                 }
-                let position = near
-                    .iter()
-                    .take_while(|(other, _)| *other <= distance)
-                    .count();
+                let position = near.iter().take_while(|(other, _)| *other <= distance).count();
                 near.insert(position, (distance, self.weights[place]));
                 let mut held = 0.0;
                 for kept in 0..near.len() {
@@ -180,13 +177,9 @@ impl KdTree {
             }
             if node.right != 0 {
                 let (left, right) = (at + 1, node.right);
-                let left_first = self.nodes[left as usize].nearest(centre)
-                    <= self.nodes[right as usize].nearest(centre);
-                stack.extend(if left_first {
-                    [right, left]
-                } else {
-                    [left, right]
-                });
+                let left_first =
+                    self.nodes[left as usize].nearest(centre) <= self.nodes[right as usize].nearest(centre);
+                stack.extend(if left_first { [right, left] } else { [left, right] });
                 continue;
             }
             for place in node.start as usize..node.end as usize {
@@ -201,12 +194,7 @@ impl KdTree {
     }
 
     #[inline]
-    fn visit<'a>(
-        &'a self,
-        centre: &Row,
-        radius_squared: f64,
-        mut take: impl FnMut(Part<'a>) -> bool,
-    ) {
+    fn visit<'a>(&'a self, centre: &Row, radius_squared: f64, mut take: impl FnMut(Part<'a>) -> bool) {
         if self.nodes.is_empty() {
             return;
         }
@@ -229,9 +217,7 @@ impl KdTree {
                 height += 2;
             } else {
                 for place in node.start as usize..node.end as usize {
-                    if squared_distance(&self.points[place], centre) <= radius_squared
-                        && !take(Part::Point(place))
-                    {
+                    if squared_distance(&self.points[place], centre) <= radius_squared && !take(Part::Point(place)) {
                         return;
                     }
                 }
@@ -337,9 +323,6 @@ mod tests {
     fn an_empty_tree_holds_nothing() {
         let tree = KdTree::new(&[], &[]);
         assert_eq!(tree.weight_within(&[0.0; 4], 1.0, 1.0), 0.0);
-        assert_eq!(
-            tree.kth_squared_distances(&[0.0; 4], 1.0),
-            [f64::INFINITY; 2]
-        );
+        assert_eq!(tree.kth_squared_distances(&[0.0; 4], 1.0), [f64::INFINITY; 2]);
     }
 }

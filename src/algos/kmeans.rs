@@ -58,13 +58,7 @@ pub struct Partition {
 pub fn fit(points: &[Row], weights: &[f64], k: usize) -> Partition {
     (0..starts(points.len()))
         .map(|start| single(points, weights, k, start))
-        .reduce(|best, next| {
-            if next.inertia < best.inertia {
-                next
-            } else {
-                best
-            }
-        })
+        .reduce(|best, next| if next.inertia < best.inertia { next } else { best })
         .expect("there is at least one start")
 }
 
@@ -89,12 +83,7 @@ fn plus_plus(points: &[Row], weights: &[f64], k: usize, rng: &mut Xoshiro256Plus
         .collect();
     let trials = 2 + (k as f64).ln() as usize;
     while centres.len() < k {
-        let mass = || {
-            nearest
-                .iter()
-                .zip(weights)
-                .map(|(distance, weight)| distance * weight)
-        };
+        let mass = || nearest.iter().zip(weights).map(|(distance, weight)| distance * weight);
         let total: f64 = mass().sum();
         let mut best: Option<(f64, usize, Vec<f64>)> = None;
         for _ in 0..trials {
@@ -165,16 +154,8 @@ fn assign(points: &[Row], centres: &[Row], labels: &mut [u32]) -> bool {
         for (i, centre) in centres.iter().enumerate().skip(1) {
             let distance = squared_distance(point, centre);
             // Selects, not branches: near a boundary the outcome is a coin toss.
-            nearest = if distance < shortest {
-                i as u32
-            } else {
-                nearest
-            };
-            shortest = if distance < shortest {
-                distance
-            } else {
-                shortest
-            };
+            nearest = if distance < shortest { i as u32 } else { nearest };
+            shortest = if distance < shortest { distance } else { shortest };
         }
         changed |= *label ^ nearest;
         *label = nearest;
@@ -224,10 +205,7 @@ mod tests {
                 sums[label].0[axis] += row[axis];
             }
         }
-        let means: Vec<Row> = sums
-            .iter()
-            .map(|(sum, count)| sum.map(|value| value / count))
-            .collect();
+        let means: Vec<Row> = sums.iter().map(|(sum, count)| sum.map(|value| value / count)).collect();
         rows.iter()
             .zip(labels)
             .map(|(row, &label)| squared_distance(row, &means[label]))

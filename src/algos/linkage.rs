@@ -61,13 +61,7 @@ impl Metric {
 pub struct Scratch(Vec<f64>);
 
 /// Labels 0 and 1 of the last two clusters; the first point is in cluster 0.
-pub fn last_two(
-    points: &[Row],
-    weights: &[f64],
-    method: Method,
-    metric: Metric,
-    scratch: &mut Scratch,
-) -> Vec<u32> {
+pub fn last_two(points: &[Row], weights: &[f64], method: Method, metric: Metric, scratch: &mut Scratch) -> Vec<u32> {
     if points.len() < 2 {
         return vec![0; points.len()];
     }
@@ -92,12 +86,7 @@ fn distances_from(columns: &[Vec<f64>; 4], centre: &Row, metric: Metric, out: &m
     match metric {
         Metric::Euclidean => {
             for i in 0..out.len() {
-                let gap = [
-                    a[i] - centre[0],
-                    b[i] - centre[1],
-                    c[i] - centre[2],
-                    d[i] - centre[3],
-                ];
+                let gap = [a[i] - centre[0], b[i] - centre[1], c[i] - centre[2], d[i] - centre[3]];
                 out[i] = gap[0] * gap[0] + gap[1] * gap[1] + gap[2] * gap[2] + gap[3] * gap[3];
             }
         }
@@ -138,23 +127,10 @@ pub(crate) fn spanning_tree(points: &[Row], metric: Metric) -> Vec<Edge> {
             column.remove(next);
         });
         let left = index.len();
-        distances_from(
-            &outside,
-            &points[centre_index as usize],
-            metric,
-            &mut row[..left],
-        );
+        distances_from(&outside, &points[centre_index as usize], metric, &mut row[..left]);
         for ((distance, nearest), from) in row.iter().zip(&mut nearest).zip(&mut from) {
-            *from = if distance < nearest {
-                centre_index
-            } else {
-                *from
-            };
-            *nearest = if distance < nearest {
-                *distance
-            } else {
-                *nearest
-            };
+            *from = if distance < nearest { centre_index } else { *from };
+            *nearest = if distance < nearest { *distance } else { *nearest };
         }
         next = first_smallest(&nearest[..left]);
         edges.push(Edge {
@@ -182,11 +158,7 @@ fn cut(edges: &[Edge]) -> Vec<u32> {
         .1;
     // Prim's edges always start inside the tree, so a label is known before it is passed on.
     for (i, edge) in edges.iter().enumerate() {
-        labels[edge.to as usize] = if i == longest {
-            1
-        } else {
-            labels[edge.from as usize]
-        };
+        labels[edge.to as usize] = if i == longest { 1 } else { labels[edge.from as usize] };
     }
     labels
 }
@@ -195,11 +167,7 @@ fn first_smallest(values: &[f64]) -> usize {
     // Independent lanes, which the compiler turns into vector instructions.
     let mut lanes = [f64::INFINITY; 8];
     let chunks = values.chunks_exact(8);
-    let rest = chunks
-        .remainder()
-        .iter()
-        .copied()
-        .fold(f64::INFINITY, f64::min);
+    let rest = chunks.remainder().iter().copied().fold(f64::INFINITY, f64::min);
     for chunk in chunks {
         for lane in 0..8 {
             lanes[lane] = if chunk[lane] < lanes[lane] {
@@ -210,10 +178,7 @@ fn first_smallest(values: &[f64]) -> usize {
         }
     }
     let smallest = lanes.iter().copied().fold(rest, f64::min);
-    values
-        .iter()
-        .position(|&value| value == smallest)
-        .unwrap_or(0)
+    values.iter().position(|&value| value == smallest).unwrap_or(0)
 }
 
 /// The matrix of the clusters still apart, with the room of one row at most `points + PADDING` wide: a stride that is a
@@ -244,13 +209,7 @@ impl Matrix<'_> {
 }
 
 /// The chain works on slots; a merged cluster keeps the higher slot and slots are compacted in order now and then.
-fn chain(
-    points: &[Row],
-    weights: &[f64],
-    method: Method,
-    metric: Metric,
-    scratch: &mut Scratch,
-) -> Vec<u32> {
+fn chain(points: &[Row], weights: &[f64], method: Method, metric: Metric, scratch: &mut Scratch) -> Vec<u32> {
     let n = points.len();
     let mut matrix = full_matrix(points, weights, method, metric, &mut scratch.0);
     let mut size = weights.to_vec();
@@ -303,9 +262,7 @@ fn chain(
         root[i] = root[root[i] as usize];
     }
     let zero = root.first().copied();
-    root.iter()
-        .map(|&root| u32::from(Some(root) != zero))
-        .collect()
+    root.iter().map(|&root| u32::from(Some(root) != zero)).collect()
 }
 
 fn nearest_alive(row: &[f64], gone: &[f64]) -> f64 {
@@ -314,11 +271,7 @@ fn nearest_alive(row: &[f64], gone: &[f64]) -> f64 {
     for (value, penalty) in values.by_ref().zip(penalties.by_ref()) {
         for lane in 0..8 {
             let distance = value[lane] + penalty[lane];
-            lanes[lane] = if distance < lanes[lane] {
-                distance
-            } else {
-                lanes[lane]
-            };
+            lanes[lane] = if distance < lanes[lane] { distance } else { lanes[lane] };
         }
     }
     let rest = values.remainder().iter().zip(penalties.remainder());
@@ -383,8 +336,7 @@ fn merge(matrix: &mut Matrix<'_>, size: &[f64], gone: &[f64], x: usize, y: usize
         }
         Method::Ward => {
             for ((y, x), other) in of_y.iter_mut().zip(of_x).zip(size) {
-                *y = ((size_x + other) * x + (size_y + other) * *y - other * apart)
-                    / (size_x + size_y + other);
+                *y = ((size_x + other) * x + (size_y + other) * *y - other * apart) / (size_x + size_y + other);
             }
         }
     }

@@ -48,10 +48,7 @@ impl Algorithm for MeanShift {
             .filter(|(_, bandwidth)| *bandwidth > 0.0)
             .map(|&(quantile, bandwidth)| {
                 let labels = point_labels(space, bandwidth);
-                space.clustering(
-                    &labels,
-                    format!("bandwidth={bandwidth:.6}, quantile={quantile}"),
-                )
+                space.clustering(&labels, format!("bandwidth={bandwidth:.6}, quantile={quantile}"))
             })
             .collect()
     }
@@ -70,12 +67,8 @@ pub fn bandwidths(space: &Space, quantiles: &[f64]) -> Vec<f64> {
         .flat_map(|(point, &weight)| std::iter::repeat_n(point as u32, weight as usize))
         .collect();
     let sample: Vec<u32> = (0..size).map(|i| ordered[i * n / size]).collect();
-    let columns: [Vec<f64>; 4] = [0, 1, 2, 3].map(|axis| {
-        sample
-            .iter()
-            .map(|&i| space.points()[i as usize][axis])
-            .collect()
-    });
+    let columns: [Vec<f64>; 4] =
+        [0, 1, 2, 3].map(|axis| sample.iter().map(|&i| space.points()[i as usize][axis]).collect());
     let ranks: Vec<usize> = quantiles
         .iter()
         .map(|quantile| ((size as f64 * quantile) as usize).max(1) - 1)
@@ -93,10 +86,7 @@ pub fn bandwidths(space: &Space, quantiles: &[f64]) -> Vec<f64> {
             }
         }
         for (sum, &rank) in sums.iter_mut().zip(&ranks) {
-            *sum += distances
-                .select_nth_unstable_by(rank, f64::total_cmp)
-                .1
-                .sqrt();
+            *sum += distances.select_nth_unstable_by(rank, f64::total_cmp).1.sqrt();
         }
     }
     sums.iter()
@@ -107,11 +97,7 @@ pub fn bandwidths(space: &Space, quantiles: &[f64]) -> Vec<f64> {
 /// The label of each rank: its mode's place among the modes, strongest first.
 pub fn labels(space: &Space, bandwidth: f64) -> Vec<u32> {
     let of_point = point_labels(space, bandwidth);
-    space
-        .point_of()
-        .iter()
-        .map(|&point| of_point[point as usize])
-        .collect()
+    space.point_of().iter().map(|&point| of_point[point as usize]).collect()
 }
 
 fn point_labels(space: &Space, bandwidth: f64) -> Vec<u32> {
@@ -144,18 +130,12 @@ fn modes(space: &Space, bandwidth: f64) -> Vec<Row> {
         .into_iter()
         .filter_map(|seed| climb(space.tree(), seed, bandwidth))
         .collect();
-    rests.sort_by(|a, b| {
-        b.0.total_cmp(&a.0)
-            .then_with(|| super::space::compare(&b.1, &a.1))
-    });
+    rests.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| super::space::compare(&b.1, &a.1)));
     rests.dedup_by(|a, b| a.1 == b.1);
     let reach = bandwidth * bandwidth;
     let mut kept: Vec<Row> = Vec::new();
     for (_, rest) in rests {
-        if kept
-            .iter()
-            .all(|mode| squared_distance(mode, &rest) > reach)
-        {
+        if kept.iter().all(|mode| squared_distance(mode, &rest) > reach) {
             kept.push(rest);
         }
     }
@@ -212,10 +192,7 @@ mod tests {
             })
             .collect();
         let labels = labels(&Space::new(rows), 2.0);
-        assert!(
-            (0..30).all(|i| labels[i] == u32::from(i % 3 == 0)),
-            "{labels:?}"
-        );
+        assert!((0..30).all(|i| labels[i] == u32::from(i % 3 == 0)), "{labels:?}");
     }
 
     #[test]
@@ -224,10 +201,6 @@ mod tests {
         // The second of ten, itself counted, is one step away; the fifth is two or more.
         assert_eq!(bandwidths(&Space::new(rows), &[0.2]), [1.0]);
         assert_eq!(bandwidths(&Space::new(vec![]), &[0.2]), [0.0]);
-        assert!(
-            MeanShift
-                .candidates(&Space::new(vec![[3.0; 4]; 9]))
-                .is_empty()
-        );
+        assert!(MeanShift.candidates(&Space::new(vec![[3.0; 4]; 9])).is_empty());
     }
 }

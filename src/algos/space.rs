@@ -106,8 +106,7 @@ impl Space {
 
     /// The kd-tree over the points.
     pub fn tree(&self) -> &KdTree {
-        self.tree
-            .get_or_init(|| KdTree::new(&self.points, &self.weights))
+        self.tree.get_or_init(|| KdTree::new(&self.points, &self.weights))
     }
 
     /// Small groups of neighbouring points that stand for them above [`EXACT_LIMIT`].
@@ -161,10 +160,7 @@ pub(crate) fn squared_distance(a: &Row, b: &Row) -> f64 {
 }
 
 fn magnitude_factor(rows: &[Row]) -> f64 {
-    let largest = rows
-        .iter()
-        .flatten()
-        .fold(0.0f64, |most, value| most.max(value.abs()));
+    let largest = rows.iter().flatten().fold(0.0f64, |most, value| most.max(value.abs()));
     if largest == 0.0 || (1e-50..=1e50).contains(&largest) {
         return 1.0;
     }

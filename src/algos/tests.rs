@@ -53,11 +53,7 @@ fn check(rows: &[Row]) {
         }
         assert_eq!(seen as usize, best.clusters);
         if let Some(scores) = best.scores {
-            let all = [
-                scores.silhouette,
-                scores.calinski_harabasz,
-                scores.davies_bouldin,
-            ];
+            let all = [scores.silhouette, scores.calinski_harabasz, scores.davies_bouldin];
             assert!(
                 all.iter().all(|score| !score.is_nan()),
                 "{}: {scores:?}",
@@ -70,20 +66,10 @@ fn check(rows: &[Row]) {
 
 #[test]
 fn names_are_in_the_order_of_the_reports() {
-    let names: Vec<&str> = registry()
-        .iter()
-        .map(|algorithm| algorithm.name())
-        .collect();
+    let names: Vec<&str> = registry().iter().map(|algorithm| algorithm.name()).collect();
     assert_eq!(
         names,
-        [
-            "kmeans",
-            "dbscan",
-            "gmm",
-            "hierarchical",
-            "mean_shift",
-            "fuzzy"
-        ]
+        ["kmeans", "dbscan", "gmm", "hierarchical", "mean_shift", "fuzzy"]
     );
 }
 
@@ -97,16 +83,8 @@ fn tiny_and_degenerate_inputs() {
     let column = |value: f64| [value; 4];
     check(&[column(0.0), column(1e300)]);
     check(&[column(0.0), column(1.0), column(1e300)]);
-    check(&[
-        column(-1e300),
-        column(1e-300),
-        column(1e300),
-        column(0.0),
-        column(1.0),
-    ]);
-    for factor in [
-        1e300, 1e150, 1e100, 1e50, 1e20, 1e-50, 1e-150, 1e-300, 5e-324,
-    ] {
+    check(&[column(-1e300), column(1e-300), column(1e300), column(0.0), column(1.0)]);
+    for factor in [1e300, 1e150, 1e100, 1e50, 1e20, 1e-50, 1e-150, 1e-300, 5e-324] {
         check(
             &timer_rows(40, 2, Some(1.0))
                 .iter()
@@ -117,16 +95,8 @@ fn tiny_and_degenerate_inputs() {
         rows[17] = [factor, factor, 0.0, factor];
         check(&rows);
     }
-    check(
-        &(0..30)
-            .map(|i| [0.0, 0.0, 0.0, f64::from(i)])
-            .collect::<Vec<_>>(),
-    );
-    check(
-        &(0..30)
-            .map(|i| [f64::from(i % 2), 0.0, 0.0, 0.0])
-            .collect::<Vec<_>>(),
-    );
+    check(&(0..30).map(|i| [0.0, 0.0, 0.0, f64::from(i)]).collect::<Vec<_>>());
+    check(&(0..30).map(|i| [f64::from(i % 2), 0.0, 0.0, 0.0]).collect::<Vec<_>>());
 }
 
 #[test]
@@ -172,10 +142,7 @@ fn permuted_rows_permute_the_answer() {
                 "{} n={n}: not bit for bit",
                 algorithm.name()
             );
-            assert_eq!(
-                slow_after,
-                order.iter().map(|&i| slow_before[i]).collect::<Vec<_>>()
-            );
+            assert_eq!(slow_after, order.iter().map(|&i| slow_before[i]).collect::<Vec<_>>());
         }
     }
 }
@@ -185,8 +152,7 @@ fn threads_change_nothing() {
     let rows = timer_rows(400, 10, None);
     let run = |threads| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-        pool.expect("threads can be started")
-            .install(|| tuned(&rows))
+        pool.expect("threads can be started").install(|| tuned(&rows))
     };
     assert_eq!(run(1), run(4));
 }

@@ -11,11 +11,7 @@ use super::{Algorithm, Clustering, Space};
 pub fn tune(algorithm: &dyn Algorithm, space: &Space) -> Option<Clustering> {
     let mut distinct: Vec<Clustering> = Vec::new();
     for candidate in algorithm.candidates(space) {
-        if candidate.clusters >= 2
-            && distinct
-                .iter()
-                .all(|known| known.labels != candidate.labels)
-        {
+        if candidate.clusters >= 2 && distinct.iter().all(|known| known.labels != candidate.labels) {
             distinct.push(candidate);
         }
     }
@@ -24,17 +20,11 @@ pub fn tune(algorithm: &dyn Algorithm, space: &Space) -> Option<Clustering> {
     for (candidate, scores) in distinct.into_iter().zip(scores) {
         let better = match (&best, &scores) {
             (None, _) => true,
-            (Some(best), Some(scores)) => best
-                .scores
-                .as_ref()
-                .is_none_or(|known: &Scores| scores.beats(known)),
+            (Some(best), Some(scores)) => best.scores.as_ref().is_none_or(|known: &Scores| scores.beats(known)),
             (Some(_), None) => false,
         };
         if better {
-            best = Some(Clustering {
-                scores,
-                ..candidate
-            });
+            best = Some(Clustering { scores, ..candidate });
         }
     }
     best
@@ -60,8 +50,7 @@ mod tests {
     #[test]
     fn the_highest_silhouette_wins_and_the_first_of_equals() {
         let space = Space::new([0.0, 0.1, 5.0, 5.1].map(|value| [value; 4]).to_vec());
-        let choose =
-            |labels: &[[u32; 4]]| tune(&Fixed(labels.iter().map(|l| l.to_vec()).collect()), &space);
+        let choose = |labels: &[[u32; 4]]| tune(&Fixed(labels.iter().map(|l| l.to_vec()).collect()), &space);
         let best = choose(&[[0, 1, 0, 1], [0, 0, 1, 1], [1, 1, 0, 0]]).expect("two clusters");
         assert_eq!(best.parameters, "1");
         assert!(best.scores.expect("it is scored").silhouette > 0.9);
@@ -69,9 +58,6 @@ mod tests {
         let unscored = choose(&[[0, 1, 2, 3]]).expect("four clusters are clusters");
         assert_eq!(unscored.scores, None);
         let poor = choose(&[[0, 1, 2, 3], [0, 1, 1, 0]]).expect("two clusters");
-        assert_eq!(
-            poor.parameters, "1",
-            "a scored labelling is never passed over"
-        );
+        assert_eq!(poor.parameters, "1", "a scored labelling is never passed over");
     }
 }

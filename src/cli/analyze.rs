@@ -152,20 +152,30 @@ pub fn run(args: &AnalyzeArgs) -> anyhow::Result<Exit> {
         eprintln!("results in {}", folder.path().display());
     }
     let found_somebody = !summary.anomaly_ranks.is_empty() || !summary.anomaly_nodes.is_empty();
-    Ok(if args.exit_code && found_somebody { Exit::AnomaliesFound } else { Exit::Success })
+    Ok(if args.exit_code && found_somebody {
+        Exit::AnomaliesFound
+    } else {
+        Exit::Success
+    })
 }
 
 impl AnalyzeArgs {
     fn request(&self) -> anyhow::Result<Request> {
         let iterations = match &self.iterations {
             None => IterationRange::default(),
-            Some(text) => text.parse().map_err(|error| ArgumentError::new("--iterations", format!("{error}")))?,
+            Some(text) => text
+                .parse()
+                .map_err(|error| ArgumentError::new("--iterations", format!("{error}")))?,
         };
         let (start, end) = (moment("--start", &self.start)?, moment("--end", &self.end)?);
         if let (Some(first), Some(last)) = (start, end)
             && first > last
         {
-            let reason = format!("{} is after --end {}", timestamp::format(first), timestamp::format(last));
+            let reason = format!(
+                "{} is after --end {}",
+                timestamp::format(first),
+                timestamp::format(last)
+            );
             return Err(ArgumentError::new("--start", reason).into());
         }
         if self.threads == Some(0) {
@@ -226,7 +236,10 @@ fn at_least(flag: &'static str, value: f64, least: f64) -> Result<f64, ArgumentE
     if value.is_finite() && value >= least {
         Ok(value)
     } else {
-        Err(ArgumentError::new(flag, format!("{value} is not a finite number of at least {least}")))
+        Err(ArgumentError::new(
+            flag,
+            format!("{value} is not a finite number of at least {least}"),
+        ))
     }
 }
 
@@ -234,8 +247,12 @@ fn moment(flag: &'static str, text: &Option<String>) -> Result<Option<Micros>, A
     let Some(text) = text else {
         return Ok(None);
     };
-    let malformed =
-        || ArgumentError::new(flag, format!("`{text}` is no time; write RFC 3339, YYYY-MM-DD HH:MM:SS (UTC) or epoch seconds"));
+    let malformed = || {
+        ArgumentError::new(
+            flag,
+            format!("`{text}` is no time; write RFC 3339, YYYY-MM-DD HH:MM:SS (UTC) or epoch seconds"),
+        )
+    };
     timestamp::parse(text).map(Some).ok_or_else(malformed)
 }
 
@@ -244,7 +261,10 @@ fn chosen_algorithms(names: &[String]) -> Result<Vec<&'static dyn Algorithm>, Ar
     if names.iter().any(|name| name == "all") {
         return Ok(known.to_vec());
     }
-    if let Some(unknown) = names.iter().find(|name| !known.iter().any(|algorithm| algorithm.name() == name.as_str())) {
+    if let Some(unknown) = names
+        .iter()
+        .find(|name| !known.iter().any(|algorithm| algorithm.name() == name.as_str()))
+    {
         let names: Vec<&str> = known.iter().map(|algorithm| algorithm.name()).collect();
         let reason = format!("`{unknown}` is unknown; there are all, {}", names.join(", "));
         return Err(ArgumentError::new("--algorithm", reason));
@@ -259,5 +279,7 @@ fn default_folder() -> PathBuf {
     let name = chrono::Utc::now().format("prediction_%Y%m%dT%H%M%SZ").to_string();
     let free = (2..).map(|count| parent.join(format!("{name}-{count}")));
     let mut candidates = std::iter::once(parent.join(&name)).chain(free);
-    candidates.find(|path| !path.exists()).unwrap_or_else(|| parent.join(name))
+    candidates
+        .find(|path| !path.exists())
+        .unwrap_or_else(|| parent.join(name))
 }

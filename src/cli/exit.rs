@@ -60,7 +60,10 @@ pub struct ArgumentError {
 
 impl ArgumentError {
     pub(super) fn new(flag: &'static str, reason: impl Into<String>) -> Self {
-        Self { flag, reason: reason.into() }
+        Self {
+            flag,
+            reason: reason.into(),
+        }
     }
 }
 

@@ -46,7 +46,10 @@ pub fn run(args: &JobsArgs) -> anyhow::Result<Exit> {
         Format::Text => text(&jobs),
         Format::Json => {
             let line = serde_json::to_string(&jobs);
-            line.map_err(|reason| WriteError::Format { what: "the list of jobs", reason: reason.to_string() })? + "\n"
+            line.map_err(|reason| WriteError::Format {
+                what: "the list of jobs",
+                reason: reason.to_string(),
+            })? + "\n"
         }
     };
     print(&listing)?;
@@ -61,7 +64,9 @@ fn text(jobs: &[JobEntry]) -> String {
             _ => "none".to_owned(),
         };
         let number = |iteration: Option<i64>| iteration.map(|iteration| iteration.to_string());
-        let stages = entry.pp_size.map_or_else(|| "unknown".to_owned(), |stages| stages.to_string());
+        let stages = entry
+            .pp_size
+            .map_or_else(|| "unknown".to_owned(), |stages| stages.to_string());
         // Writing to a string can't fail.
         let _ = writeln!(
             out,

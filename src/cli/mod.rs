@@ -40,11 +40,13 @@ enum Command {
 pub fn main() -> ExitCode {
     // `parse` exits by itself: 0 for --help and --version, 2 for bad arguments.
     let cli = Cli::parse();
-    let outcome = interrupt::install().map_err(anyhow::Error::from).and_then(|()| match &cli.command {
-        Command::Analyze(args) => analyze::run(args),
-        Command::Jobs(args) => jobs::run(args),
-        Command::Simulate(args) => simulate::run(args).map(|()| Exit::Success),
-    });
+    let outcome = interrupt::install()
+        .map_err(anyhow::Error::from)
+        .and_then(|()| match &cli.command {
+            Command::Analyze(args) => analyze::run(args),
+            Command::Jobs(args) => jobs::run(args),
+            Command::Simulate(args) => simulate::run(args).map(|()| Exit::Success),
+        });
     let exit = outcome.unwrap_or_else(|error| {
         let exit = exit_of(&error);
         if exit != Exit::Success {

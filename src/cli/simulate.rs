@@ -5,9 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::stdout::print;
-use crate::simulate::faults::{
-    LinkFactor, NodeFactor, RankFactor, RankSeconds, Rerun, StageFactor, Stall, Transient,
-};
+use crate::simulate::faults::{LinkFactor, NodeFactor, RankFactor, RankSeconds, Rerun, StageFactor, Stall, Transient};
 use crate::simulate::{DEFAULT_ORDER, Scenario, SimulateError, write_job};
 use crate::source::timestamp;
 
@@ -312,14 +310,7 @@ mod tests {
 
     #[test]
     fn flags_repeat_and_override() {
-        let flags = [
-            "--slow-rank",
-            "3:1.2",
-            "--slow-rank",
-            "9:1.5",
-            "--no-trace",
-            "--trace",
-        ];
+        let flags = ["--slow-rank", "3:1.2", "--slow-rank", "9:1.5", "--no-trace", "--trace"];
         let scenario = parse(&flags).unwrap().scenario().unwrap();
         assert_eq!(scenario.slow_ranks.len(), 2);
         assert!(scenario.trace);
@@ -332,14 +323,8 @@ mod tests {
             panic!("3=2 must be refused");
         };
         let text = error.to_string();
-        assert!(
-            text.contains("--slow-rank") && text.contains("R:FACTOR"),
-            "{text}"
-        );
-        let error = parse(&["--slow-rank", "99:2"])
-            .unwrap()
-            .scenario()
-            .unwrap_err();
+        assert!(text.contains("--slow-rank") && text.contains("R:FACTOR"), "{text}");
+        let error = parse(&["--slow-rank", "99:2"]).unwrap().scenario().unwrap_err();
         let error = error.downcast_ref::<ScenarioError>().unwrap();
         assert_eq!(error.flag, "--slow-rank");
         assert_eq!(error.allowed, "ranks 0 to 31");

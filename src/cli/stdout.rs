@@ -10,5 +10,7 @@ use crate::report::WriteError;
 /// [`WriteError::Stdout`].
 pub fn print(text: &str) -> Result<(), WriteError> {
     let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(WriteError::Stdout)
+    out.write_all(text.as_bytes())
+        .and_then(|()| out.flush())
+        .map_err(WriteError::Stdout)
 }

@@ -1,6 +1,8 @@
 //! min, max, range and mean of a rank's durations in a timer.
 
-use crate::job::{Job, TimerTable};
+use ndarray::ArrayView1;
+
+use crate::job::TimerTable;
 
 /// `[min, max, range, mean]` of one rank's durations, seconds.
 pub type Feature = [f64; 4];
@@ -27,12 +29,15 @@ impl RankFeatures {
 /// A duration of 0 says that the timer did not run, so only durations above 0 count. The mean adds in the order
 /// of iterations, which makes it the same on every run.
 #[must_use]
-pub fn aggregate(job: &Job, timer: &TimerTable) -> RankFeatures {
-    let ranks = (0..job.ranks.len()).map(|rank| feature_of(job.durations(timer, rank))).collect();
-    RankFeatures { timer: timer.name.clone(), ranks }
+pub fn aggregate(timer: &TimerTable) -> RankFeatures {
+    let ranks = timer.seconds.rows().into_iter().map(feature_of).collect();
+    RankFeatures {
+        timer: timer.name.clone(),
+        ranks,
+    }
 }
 
-fn feature_of(durations: &[f64]) -> Option<Feature> {
+fn feature_of(durations: ArrayView1<'_, f64>) -> Option<Feature> {
     let (mut min, mut max, mut sum, mut count) = (f64::INFINITY, 0.0f64, 0.0, 0u32);
     for &seconds in durations {
         // Also false for the NaN of a missing row.
@@ -53,19 +58,21 @@ fn feature_of(durations: &[f64]) -> Option<Feature> {
 
 #[cfg(test)]
 mod tests {
+    use ndarray::aview1;
+
     use super::*;
 
     #[test]
     fn missing_rows_and_zeros_do_not_count() {
         let durations = [f64::NAN, 2.0, 0.0, 1.0, 3.0, f64::NAN];
-        assert_eq!(feature_of(&durations), Some([1.0, 3.0, 2.0, 2.0]));
-        assert_eq!(feature_of(&[0.0, f64::NAN]), None);
-        assert_eq!(feature_of(&[]), None);
+        assert_eq!(feature_of(aview1(&durations)), Some([1.0, 3.0, 2.0, 2.0]));
+        assert_eq!(feature_of(aview1(&[0.0, f64::NAN])), None);
+        assert_eq!(feature_of(aview1(&[])), None);
     }
 
     #[test]
     fn huge_durations_stay_finite() {
-        let feature = feature_of(&[f64::MAX, f64::MAX]).expect("it ran");
+        let feature = feature_of(aview1(&[f64::MAX, f64::MAX])).expect("it ran");
         assert!(feature.iter().all(|value| value.is_finite()));
     }
 }

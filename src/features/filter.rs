@@ -91,7 +91,10 @@ impl TimerVerdict {
 /// Decides each timer's fate.
 #[must_use]
 pub fn select(timers: Vec<RankFeatures>, rules: &TimerRules) -> Vec<TimerVerdict> {
-    let verdict = |features: RankFeatures| TimerVerdict { fate: fate_of(&features, rules), features };
+    let verdict = |features: RankFeatures| TimerVerdict {
+        fate: fate_of(&features, rules),
+        features,
+    };
     timers.into_iter().map(verdict).collect()
 }
 
@@ -135,8 +138,14 @@ mod tests {
     use super::*;
 
     fn features(timer: &str, means: &[Option<f64>]) -> RankFeatures {
-        let ranks = means.iter().map(|mean| mean.map(|mean| [mean, mean, 0.0, mean])).collect();
-        RankFeatures { timer: timer.to_owned(), ranks }
+        let ranks = means
+            .iter()
+            .map(|mean| mean.map(|mean| [mean, mean, 0.0, mean]))
+            .collect();
+        RankFeatures {
+            timer: timer.to_owned(),
+            ranks,
+        }
     }
 
     fn fate(timer: &str, means: &[Option<f64>], pipeline_stages: u32) -> TimerFate {
@@ -155,15 +164,25 @@ mod tests {
         assert_eq!(fate("forward-send", &wide, 2), TimerFate::NotCompute);
         assert_eq!(fate("forward-send", &wide, 1), TimerFate::Clustered { spread: 0.4 });
         assert_eq!(fate("forward-compute", &wide, 2), TimerFate::Clustered { spread: 0.4 });
-        assert_eq!(fate("forward-compute", &[Some(1.0), None], 1), TimerFate::Coverage { ranks: 1 });
-        assert!(matches!(fate("forward-compute", &[Some(1.0), Some(1.02)], 1), TimerFate::Spread { .. }));
+        assert_eq!(
+            fate("forward-compute", &[Some(1.0), None], 1),
+            TimerFate::Coverage { ranks: 1 }
+        );
+        assert!(matches!(
+            fate("forward-compute", &[Some(1.0), Some(1.02)], 1),
+            TimerFate::Spread { .. }
+        ));
     }
 
     #[test]
     fn the_limit_itself_is_clustered() {
         let at_limit = [Some(0.985), Some(1.015)];
         let spread = relative_spread(at_limit.iter().flatten().copied());
-        let rules = TimerRules { compute_timers: BTreeSet::new(), min_spread: spread, pipeline_stages: 1 };
+        let rules = TimerRules {
+            compute_timers: BTreeSet::new(),
+            min_spread: spread,
+            pipeline_stages: 1,
+        };
         let verdict = select(vec![features("forward-compute", &at_limit)], &rules).remove(0);
         assert!(matches!(verdict.fate, TimerFate::Clustered { .. }));
     }

@@ -59,7 +59,11 @@ fn quantile(sorted: &[f64], share: f64) -> f64 {
     let position = share * (sorted.len() - 1) as f64;
     let (below, above) = (position.floor() as usize, position.ceil() as usize);
     let (low, high) = (sorted[below], sorted[above]);
-    if low == high { low } else { low + (high - low) * (position - position.floor()) }
+    if low == high {
+        low
+    } else {
+        low + (high - low) * (position - position.floor())
+    }
 }
 
 fn standard_deviation(values: &[f64]) -> f64 {
@@ -100,8 +104,15 @@ mod tests {
 
     #[test]
     fn extreme_values_stay_finite() {
-        for values in [[f64::MAX, -f64::MAX, 0.0, 1.0], [5e-324, 1.0, 1e300, 2.0], [0.0, 0.0, 5e-324, 1e308]] {
-            assert!(first_column(&values).iter().all(|value| value.is_finite()), "{values:?}");
+        for values in [
+            [f64::MAX, -f64::MAX, 0.0, 1.0],
+            [5e-324, 1.0, 1e300, 2.0],
+            [0.0, 0.0, 5e-324, 1e308],
+        ] {
+            assert!(
+                first_column(&values).iter().all(|value| value.is_finite()),
+                "{values:?}"
+            );
         }
     }
 }

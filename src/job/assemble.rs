@@ -2,25 +2,27 @@
 
 use std::collections::BTreeMap;
 
+use ndarray::Array2;
+
 use super::collect::{Collector, TimerRows, UNKNOWN_NODE};
 use super::quality::DataQuality;
 use super::runs::{Run, Runs};
 use super::topology::Topology;
 use super::window::Selection;
-use crate::source::{Micros, SourceError};
+use crate::source::{Micros, SourceError, timestamp};
 
 /// Holes that a table may have for each row in it, before it is refused as too sparse.
 const HOLES_PER_ROW: usize = 64;
 /// Cells below which a table is made however sparse it is.
 const SMALL_TABLE: usize = 1 << 22;
 
-/// Durations of one timer: ranks x iterations, row-major, seconds; NaN where there is no row.
+/// Durations of one timer in seconds; NaN where there is no row.
 #[derive(Debug, Clone)]
 pub struct TimerTable {
     /// Name of the timer.
     pub name: String,
-    /// `seconds[rank * iterations + iteration]`, by position in [`Job::ranks`] and [`Job::iterations`].
-    pub seconds: Vec<f64>,
+    /// A row a rank, a column an iteration, by position in [`Job::ranks`] and [`Job::iterations`].
+    pub seconds: Array2<f64>,
 }
 
 /// One job's window, ready for analysis.
@@ -45,17 +47,13 @@ pub struct Job {
 }
 
 impl Job {
-    /// The durations of one rank in a timer, one an iteration.
-    #[must_use]
-    pub fn durations<'a>(&self, timer: &'a TimerTable, rank: usize) -> &'a [f64] {
-        let width = self.iterations.len();
-        &timer.seconds[rank * width..(rank + 1) * width]
-    }
-
     /// The table of a timer.
     #[must_use]
     pub fn timer(&self, name: &str) -> Option<&TimerTable> {
-        let place = self.timers.binary_search_by(|timer| timer.name.as_str().cmp(name)).ok()?;
+        let place = self
+            .timers
+            .binary_search_by(|timer| timer.name.as_str().cmp(name))
+            .ok()?;
         self.timers.get(place)
     }
 
@@ -75,7 +73,13 @@ impl Job {
         let iterations = distinct(chunks.iter().flat_map(|rows| &rows.iteration));
         let rows: usize = chunks.iter().map(TimerRows::len).sum();
         if rows == 0 {
-            return Err(SourceError::NoRows(why_nothing_is_left(&id, selection, &runs.runs, &quality)));
+            return Err(SourceError::NoRows(why_nothing_is_left(
+                &id,
+                selection,
+                &runs.runs,
+                collected.times,
+                &quality,
+            )));
         }
         let (tables, used) = tabulate(&chunks, &collected.timers.names, &ranks, &iterations)?;
         quality.duplicates = (rows - used) as u64;
@@ -84,11 +88,28 @@ impl Job {
 
         let nodes = ranks
             .iter()
-            .map(|rank| collected.nodes.get(rank).map_or_else(|| UNKNOWN_NODE.to_owned(), |(_, node)| node.clone()))
+            .map(|rank| {
+                collected
+                    .nodes
+                    .get(rank)
+                    .map_or_else(|| UNKNOWN_NODE.to_owned(), |(_, node)| node.clone())
+            })
             .collect();
-        let positions = collected.groups.into_iter().map(|((group, rank), (_, position))| (group, rank, position));
+        let positions = collected
+            .groups
+            .into_iter()
+            .map(|((group, rank), (_, position))| (group, rank, position));
         let topology = Topology::from_positions(&ranks, positions);
-        Ok(Self { id, ranks, nodes, iterations, timers: tables, topology, runs: runs.runs, quality })
+        Ok(Self {
+            id,
+            ranks,
+            nodes,
+            iterations,
+            timers: tables,
+            topology,
+            runs: runs.runs,
+            quality,
+        })
     }
 }
 
@@ -100,7 +121,12 @@ fn keep_counted_runs(
     names: &[String],
     quality: &mut DataQuality,
 ) {
-    let asked = |run: u32| selection.rerun.as_ref().is_none_or(|asked| names[run as usize] == *asked);
+    let asked = |run: u32| {
+        selection
+            .rerun
+            .as_ref()
+            .is_none_or(|asked| names[run as usize] == *asked)
+    };
     let place = |run: u32| runs.order[run as usize].unwrap_or_default();
     let mut last_run_of = BTreeMap::<i64, usize>::new();
     if runs.runs.len() > 1 {
@@ -135,7 +161,12 @@ fn keep_counted_runs(
 
 impl TimerRows {
     fn retain(&mut self, mut keep: impl FnMut(u32, i64) -> bool) {
-        let kept: Vec<bool> = self.run.iter().zip(&self.iteration).map(|(&run, &it)| keep(run, it)).collect();
+        let kept: Vec<bool> = self
+            .run
+            .iter()
+            .zip(&self.iteration)
+            .map(|(&run, &it)| keep(run, it))
+            .collect();
         if kept.iter().all(|&keep| keep) {
             return;
         }
@@ -192,17 +223,35 @@ fn tabulate(
     let timers = rows_of.iter().filter(|&&rows| rows > 0).count();
     let cells = ranks.len().saturating_mul(iterations.len());
     if cells.saturating_mul(timers) > SMALL_TABLE.max(rows.saturating_mul(HOLES_PER_ROW)) {
-        return Err(SourceError::TooSparse { rows, ranks: ranks.len(), iterations: iterations.len() });
+        return Err(SourceError::TooSparse {
+            rows,
+            ranks: ranks.len(),
+            iterations: iterations.len(),
+        });
     }
     let column_of = Positions::new(iterations.iter().copied());
     let row_of = Positions::new(ranks.iter().map(|&rank| i64::from(rank)));
-    let mut seconds: Vec<Vec<f64>> = rows_of.iter().map(|&rows| vec![f64::NAN; cells * usize::from(rows > 0)]).collect();
-    let mut times: Vec<Vec<Micros>> = rows_of.iter().map(|&rows| vec![Micros::MIN; cells * usize::from(rows > 0)]).collect();
+    // A timer whose rows were all dropped gets no table.
+    let shape = |rows: usize| {
+        if rows > 0 {
+            (ranks.len(), iterations.len())
+        } else {
+            (0, 0)
+        }
+    };
+    let mut seconds: Vec<_> = rows_of
+        .iter()
+        .map(|&rows| Array2::from_elem(shape(rows), f64::NAN))
+        .collect();
+    let mut times: Vec<_> = rows_of
+        .iter()
+        .map(|&rows| Array2::from_elem(shape(rows), Micros::MIN))
+        .collect();
     let mut used = 0;
     for rows in chunks {
         for row in 0..rows.len() {
             let timer = rows.timer[row] as usize;
-            let cell = row_of.at(rows.rank[row].into()) * iterations.len() + column_of.at(rows.iteration[row]);
+            let cell = (row_of.at(rows.rank[row].into()), column_of.at(rows.iteration[row]));
             let (known, time) = (&mut seconds[timer][cell], &mut times[timer][cell]);
             let new = (rows.timestamp[row], rows.seconds[row]);
             if known.is_nan() {
@@ -217,7 +266,10 @@ fn tabulate(
         .iter()
         .zip(seconds)
         .filter(|(_, seconds)| !seconds.is_empty())
-        .map(|(name, seconds)| TimerTable { name: name.clone(), seconds })
+        .map(|(name, seconds)| TimerTable {
+            name: name.clone(),
+            seconds,
+        })
         .collect();
     tables.sort_by(|a, b| a.name.cmp(&b.name));
     Ok((tables, used))
@@ -232,8 +284,14 @@ struct Positions {
 impl Positions {
     fn new(values: impl ExactSizeIterator<Item = i64> + Clone) -> Self {
         let first = values.clone().next().unwrap_or_default();
-        let dense = values.clone().enumerate().all(|(place, value)| value.checked_sub(first) == Some(place as i64));
-        Self { first, sorted: (!dense).then(|| values.collect()) }
+        let dense = values
+            .clone()
+            .enumerate()
+            .all(|(place, value)| value.checked_sub(first) == Some(place as i64));
+        Self {
+            first,
+            sorted: (!dense).then(|| values.collect()),
+        }
     }
 
     fn at(&self, value: i64) -> usize {
@@ -249,7 +307,13 @@ fn zeros(tables: &[TimerTable]) -> u64 {
     tables.iter().map(zeros).sum()
 }
 
-fn why_nothing_is_left(id: &str, selection: &Selection, runs: &[Run], quality: &DataQuality) -> String {
+fn why_nothing_is_left(
+    id: &str,
+    selection: &Selection,
+    runs: &[Run],
+    times: Option<(Micros, Micros)>,
+    quality: &DataQuality,
+) -> String {
     if let Some(asked) = &selection.rerun
         && !runs.iter().any(|run| run.uuid == *asked)
     {
@@ -262,7 +326,10 @@ fn why_nothing_is_left(id: &str, selection: &Selection, runs: &[Run], quality: &
         ("in start-up iterations (see --warmup)", quality.warmup),
         ("of iterations that a later run repeated", quality.superseded_by_rerun),
         ("of other runs", quality.other_runs),
-        ("without a usable duration", quality.missing_values + quality.not_finite + quality.negative),
+        (
+            "without a usable duration",
+            quality.missing_values + quality.not_finite + quality.negative,
+        ),
         ("unreadable", quality.unreadable_rows),
         ("in parts that the window rules out", quality.rows_not_read),
     ]
@@ -281,8 +348,16 @@ fn why_nothing_is_left(id: &str, selection: &Selection, runs: &[Run], quality: &
     if !took.is_empty() {
         why += &format!(": {}", took.join(", "));
     }
-    if !spans.is_empty() {
-        why += &format!("; the job has {}", spans.join(", then "));
+    match times {
+        _ if !spans.is_empty() => why += &format!("; the job has {}", spans.join(", then ")),
+        Some((first, last)) => {
+            why += &format!(
+                "; its rows lie between {} and {}",
+                timestamp::format(first),
+                timestamp::format(last)
+            );
+        }
+        None => {}
     }
     why
 }

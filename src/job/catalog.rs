@@ -44,7 +44,11 @@ pub struct JobEntry {
 pub fn list_jobs(files: &[SourceFile], progress: &dyn Fn(u64)) -> Result<Vec<JobEntry>, SourceError> {
     let mut catalog = Catalog::default();
     scan(files, &mut catalog, progress)?;
-    Ok(catalog.jobs.into_iter().map(|(job, seen)| seen.into_entry(job)).collect())
+    Ok(catalog
+        .jobs
+        .into_iter()
+        .map(|(job, seen)| seen.into_entry(job))
+        .collect())
 }
 
 /// A short list of job ids for a message.
@@ -162,7 +166,13 @@ impl Scan for Catalog {
         }
         for (column, names) in [(&rows.node, true), (&rows.rerun_uuid, false)] {
             let Some(column) = column else { continue };
-            let mut pairs: Vec<(u32, u32)> = rows.job.codes.iter().copied().zip(column.codes.iter().copied()).collect();
+            let mut pairs: Vec<(u32, u32)> = rows
+                .job
+                .codes
+                .iter()
+                .copied()
+                .zip(column.codes.iter().copied())
+                .collect();
             pairs.dedup();
             pairs.sort_unstable();
             pairs.dedup();

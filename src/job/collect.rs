@@ -99,6 +99,8 @@ pub struct Collector<'a> {
     pub(super) nodes: Latest<u32, String>,
     /// (group name, rank) -> position.
     pub(super) groups: Latest<(String, u32), u32>,
+    /// Times of the job's first and last row, in the time bounds or not.
+    pub(super) times: Option<(Micros, Micros)>,
     pub(super) quality: DataQuality,
 }
 
@@ -115,6 +117,7 @@ impl<'a> Collector<'a> {
             chunks: Vec::new(),
             nodes: Latest::new(),
             groups: Latest::new(),
+            times: None,
             quality: DataQuality::default(),
         }
     }
@@ -136,6 +139,7 @@ pub struct Digest {
     rows: TimerRows,
     nodes: Latest<u32, String>,
     groups: Latest<(String, u32), u32>,
+    times: Option<(Micros, Micros)>,
     quality: DataQuality,
 }
 
@@ -152,7 +156,9 @@ impl Scan for Collector<'_> {
 
     fn need(&self, part: &PartStatistics) -> Need {
         let within = |bounds: &Option<(String, String)>, word: &str| {
-            bounds.as_ref().is_none_or(|(first, last)| first.as_str() <= word && word <= last.as_str())
+            bounds
+                .as_ref()
+                .is_none_or(|(first, last)| first.as_str() <= word && word <= last.as_str())
         };
         // Without an asked job nothing may be skipped for its job: a second one must be noticed.
         if self.selection.job.as_ref().is_some_and(|job| !within(&part.job, job)) {
@@ -164,8 +170,12 @@ impl Scan for Collector<'_> {
             return Need::Nothing;
         }
         let selection = self.selection;
-        let after = part.timestamp.is_some_and(|(first, _)| selection.end.is_some_and(|end| end < first));
-        let before = part.timestamp.is_some_and(|(_, last)| selection.start.is_some_and(|start| last < start));
+        let after = part
+            .timestamp
+            .is_some_and(|(first, _)| selection.end.is_some_and(|end| end < first));
+        let before = part
+            .timestamp
+            .is_some_and(|(_, last)| selection.start.is_some_and(|start| last < start));
         if after || before {
             return Need::Nothing;
         }
@@ -173,7 +183,11 @@ impl Scan for Collector<'_> {
             .iteration
             .is_none_or(|(first, last)| selection.iterations.overlaps(first, last));
         // Group rows are written once, at an iteration that may lie outside of the window.
-        if in_window || groups { Need::Everything } else { Need::Keys }
+        if in_window || groups {
+            Need::Everything
+        } else {
+            Need::Keys
+        }
     }
 
     fn digest(&self, rows: Rows) -> Digest {
@@ -215,7 +229,11 @@ impl Scan for Collector<'_> {
                 }
                 Some(Metric::Groups | Metric::Timers) => {}
             }
-            let keys = (rows.timestamp[row], rows.rank[row].and_then(as_rank), rows.iteration[row]);
+            let keys = (
+                rows.timestamp[row],
+                rows.rank[row].and_then(as_rank),
+                rows.iteration[row],
+            );
             let timer = rows.subname.codes[row];
             let (Some(time), Some(rank), Some(iteration)) = keys else {
                 quality.unreadable_rows += 1;
@@ -225,6 +243,7 @@ impl Scan for Collector<'_> {
                 quality.unreadable_rows += 1;
                 continue;
             }
+            digest.times = widest(digest.times, Some((time, time)));
             if !self.selection.contains_time(time) {
                 quality.outside_time += 1;
                 continue;
@@ -241,7 +260,11 @@ impl Scan for Collector<'_> {
                 }
                 continue;
             }
-            let run = rows.rerun_uuid.as_ref().map_or(nameless, |runs| runs.codes[row]).min(nameless);
+            let run = rows
+                .rerun_uuid
+                .as_ref()
+                .map_or(nameless, |runs| runs.codes[row])
+                .min(nameless);
             let extent = RunExtent {
                 first_time: time,
                 last_time: time,
@@ -289,6 +312,7 @@ impl Scan for Collector<'_> {
     fn absorb(&mut self, digest: Digest) -> Result<(), SourceError> {
         self.note_jobs(digest.jobs)?;
         self.quality.add(&digest.quality);
+        self.times = widest(self.times, digest.times);
         let timers: Vec<u32> = digest.timer_words.iter().map(|name| self.timers.code(name)).collect();
         let runs: Vec<u32> = digest.run_words.iter().map(|name| self.runs.code(name)).collect();
         self.extents.resize(self.runs.names.len(), None);
@@ -333,6 +357,13 @@ impl Collector<'_> {
             }
         }
         Ok(())
+    }
+}
+
+fn widest(one: Option<(Micros, Micros)>, other: Option<(Micros, Micros)>) -> Option<(Micros, Micros)> {
+    match (one, other) {
+        (Some((first, last)), Some((begin, end))) => Some((first.min(begin), last.max(end))),
+        (one, other) => one.or(other),
     }
 }
 

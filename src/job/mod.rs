@@ -25,11 +25,7 @@ use crate::source::{SourceError, SourceFile, scan};
 ///
 /// # Errors
 /// A file that can't be read; an unknown job, several jobs and none chosen, or an empty window.
-pub fn load(
-    files: &[SourceFile],
-    selection: &Selection,
-    progress: &dyn Fn(u64),
-) -> Result<Job, SourceError> {
+pub fn load(files: &[SourceFile], selection: &Selection, progress: &dyn Fn(u64)) -> Result<Job, SourceError> {
     let mut collector = Collector::new(selection);
     let outcome = scan(files, &mut collector, progress);
     let from_stdin = files.iter().any(SourceFile::is_stdin);

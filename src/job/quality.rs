@@ -60,7 +60,10 @@ impl DataQuality {
     #[must_use]
     pub fn counts(&self) -> Vec<(&'static str, u64)> {
         let mut copy = self.clone();
-        copy.counts_mut().into_iter().map(|(name, count)| (name, *count)).collect()
+        copy.counts_mut()
+            .into_iter()
+            .map(|(name, count)| (name, *count))
+            .collect()
     }
 
     fn counts_mut(&mut self) -> [(&'static str, &mut u64); 18] {

@@ -55,7 +55,11 @@ impl Runs {
                 last_time: timestamp::format(extent.last_time),
             });
         }
-        Self { runs, order, first_counted }
+        Self {
+            runs,
+            order,
+            first_counted,
+        }
     }
 }
 
@@ -66,7 +70,12 @@ mod tests {
     #[test]
     fn runs_are_ordered_by_when_they_began() {
         let extent = |first_time, first_iteration| {
-            Some(RunExtent { first_time, last_time: 99, first_iteration, last_iteration: 50 })
+            Some(RunExtent {
+                first_time,
+                last_time: 99,
+                first_iteration,
+                last_iteration: 50,
+            })
         };
         let names = ["late".to_owned(), "unseen".to_owned(), "early".to_owned()];
         let runs = Runs::new(&names, &[extent(5, 20), None, extent(1, 0)], 10);

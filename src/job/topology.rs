@@ -20,10 +20,7 @@ pub struct Topology {
 impl Topology {
     /// Builds the topology of `ranks` from (group, rank) -> position.
     #[must_use]
-    pub fn from_positions(
-        ranks: &[u32],
-        positions: impl Iterator<Item = (String, u32, u32)>,
-    ) -> Self {
+    pub fn from_positions(ranks: &[u32], positions: impl Iterator<Item = (String, u32, u32)>) -> Self {
         let mut sizes = BTreeMap::new();
         let mut stages = vec![None; ranks.len()];
         let mut from_rows = false;
@@ -37,7 +34,11 @@ impl Topology {
             let size = sizes.entry(group).or_insert(0);
             *size = (*size).max(position.saturating_add(1));
         }
-        Self { sizes, from_rows, stages }
+        Self {
+            sizes,
+            from_rows,
+            stages,
+        }
     }
 
     /// Number of pipeline stages.
@@ -54,7 +55,9 @@ mod tests {
     #[test]
     fn sizes_are_the_largest_positions_plus_one() {
         let rows = [("pp", 4, 0), ("pp", 9, 1), ("dp", 4, 3), ("pp", 99, 1)];
-        let rows = rows.into_iter().map(|(group, rank, position)| (group.to_owned(), rank, position));
+        let rows = rows
+            .into_iter()
+            .map(|(group, rank, position)| (group.to_owned(), rank, position));
         let topology = Topology::from_positions(&[4, 5, 9], rows);
         assert_eq!(topology.stages, [Some(0), None, Some(1)]);
         assert_eq!(topology.pipeline_stages(), 2);

@@ -49,15 +49,16 @@ impl FromStr for IterationRange {
         // `parse` would take "+5"; a sign has no place here.
         let end = |part: &str| match part.trim() {
             "" => Ok(None),
-            part if part.bytes().all(|byte| byte.is_ascii_digit()) => {
-                part.parse().map(Some).map_err(|_| malformed())
-            }
+            part if part.bytes().all(|byte| byte.is_ascii_digit()) => part.parse().map(Some).map_err(|_| malformed()),
             _ => Err(malformed()),
         };
         let range = match text.split_once('-') {
             None => {
                 let only = end(text)?;
-                Self { first: only, last: only }
+                Self {
+                    first: only,
+                    last: only,
+                }
             }
             Some((first, last)) => Self {
                 first: end(first)?,
@@ -129,17 +130,33 @@ mod tests {
             assert_eq!((range.first, range.last), (first, last));
             assert_eq!(range.to_string(), text);
         }
-        let range = IterationRange { first: Some(10), last: Some(20) };
+        let range = IterationRange {
+            first: Some(10),
+            last: Some(20),
+        };
         assert!(range.contains(10) && range.contains(20) && !range.contains(21));
         assert!(range.overlaps(20, 30) && !range.overlaps(21, 30));
     }
 
     #[test]
     fn anything_else_is_refused() {
-        for text in ["", "-", "a-b", "1-2-3", "1..2", "--5", "+5", "1.5", "99999999999999999999"] {
+        for text in [
+            "",
+            "-",
+            "a-b",
+            "1-2-3",
+            "1..2",
+            "--5",
+            "+5",
+            "1.5",
+            "99999999999999999999",
+        ] {
             let refused = text.parse::<IterationRange>();
             assert_eq!(refused, Err(IterationRangeError::Malformed(text.to_owned())), "{text}");
         }
-        assert_eq!("9-3".parse::<IterationRange>(), Err(IterationRangeError::Reversed(9, 3)));
+        assert_eq!(
+            "9-3".parse::<IterationRange>(),
+            Err(IterationRangeError::Reversed(9, 3))
+        );
     }
 }

@@ -70,7 +70,10 @@ pub fn findings(job: &Job, verdict: &Verdict) -> Vec<Finding> {
                     median_seconds: *median,
                     factor: means[rank] / median,
                     slow_by: slow_by(verdict, |algorithm| {
-                        algorithm.timers.iter().any(|labels| labels.timer == *place && labels.slow[rank])
+                        algorithm
+                            .timers
+                            .iter()
+                            .any(|labels| labels.timer == *place && labels.slow[rank])
                     }),
                 })
                 .collect(),

@@ -112,7 +112,9 @@ impl ResultFolder {
 
 /// Creates the missing folders above and returns those that were made.
 fn make_parents(parent: &Path) -> Result<Vec<PathBuf>, WriteError> {
-    let missing = parent.ancestors().take_while(|folder| !folder.as_os_str().is_empty() && !folder.exists());
+    let missing = parent
+        .ancestors()
+        .take_while(|folder| !folder.as_os_str().is_empty() && !folder.exists());
     let mut made: Vec<PathBuf> = missing.map(Path::to_owned).collect();
     made.reverse();
     fs::create_dir_all(parent).map_err(WriteError::io(parent))?;

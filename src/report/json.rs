@@ -16,9 +16,14 @@ pub fn json_line(summary: &Summary) -> Result<String, WriteError> {
 /// # Errors
 /// A number that JSON can't hold.
 pub fn json_pretty(summary: &Summary) -> Result<String, WriteError> {
-    serde_json::to_string_pretty(summary).map(|text| text + "\n").map_err(format_error)
+    serde_json::to_string_pretty(summary)
+        .map(|text| text + "\n")
+        .map_err(format_error)
 }
 
 fn format_error(reason: serde_json::Error) -> WriteError {
-    WriteError::Format { what: "the summary as JSON", reason: reason.to_string() }
+    WriteError::Format {
+        what: "the summary as JSON",
+        reason: reason.to_string(),
+    }
 }

@@ -205,15 +205,31 @@ fn algorithms(job: &Job, verdict: &Verdict) -> Vec<AlgorithmSummary> {
     };
     let summary = |algorithm: &crate::rules::AlgorithmVerdict| AlgorithmSummary {
         algorithm: algorithm.name.to_owned(),
-        slow_ranks: job.ranks.iter().zip(&algorithm.ranks).filter(|(_, b)| b.slow).map(|(&rank, _)| rank).collect(),
+        slow_ranks: job
+            .ranks
+            .iter()
+            .zip(&algorithm.ranks)
+            .filter(|(_, b)| b.slow)
+            .map(|(&rank, _)| rank)
+            .collect(),
         timers: algorithm.timers.iter().map(on_timer).collect(),
     };
     verdict.algorithms.iter().map(summary).collect()
 }
 
 fn votes(job: &Job, verdict: &Verdict) -> Vec<RankVotes> {
-    let on_rank = |(rank, &votes): (usize, &u32)| RankVotes { rank: job.ranks[rank], node: job.nodes[rank].clone(), votes };
-    verdict.votes.iter().enumerate().filter(|&(_, &votes)| votes > 0).map(on_rank).collect()
+    let on_rank = |(rank, &votes): (usize, &u32)| RankVotes {
+        rank: job.ranks[rank],
+        node: job.nodes[rank].clone(),
+        votes,
+    };
+    verdict
+        .votes
+        .iter()
+        .enumerate()
+        .filter(|&(_, &votes)| votes > 0)
+        .map(on_rank)
+        .collect()
 }
 
 /// Says which filter took which timer when none is left.
@@ -221,7 +237,10 @@ fn nothing_to_compare(job: &Job, verdict: &Verdict) -> Option<String> {
     if job.ranks.len() < 2 {
         return Some("the window holds one rank: there is nobody to compare it with".to_owned());
     }
-    let any = verdict.timers.iter().any(|timer| matches!(timer.fate, TimerFate::Clustered { .. }));
+    let any = verdict
+        .timers
+        .iter()
+        .any(|timer| matches!(timer.fate, TimerFate::Clustered { .. }));
     if any {
         return None;
     }

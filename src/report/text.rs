@@ -52,7 +52,11 @@ pub fn text(summary: &Summary) -> Result<String, WriteError> {
         line(fate, &timers);
     }
     let counts = summary.data_quality.counts();
-    let counts: Vec<String> = counts.iter().filter(|(_, count)| *count > 0).map(|(name, count)| format!("{name} {count}")).collect();
+    let counts: Vec<String> = counts
+        .iter()
+        .filter(|(_, count)| *count > 0)
+        .map(|(name, count)| format!("{name} {count}"))
+        .collect();
     line("data_quality", &counts.join(", "));
     for finding in &summary.findings {
         block(&mut out, finding, summary.algorithms.len());
@@ -63,7 +67,10 @@ pub fn text(summary: &Summary) -> Result<String, WriteError> {
 /// A JSON array with a blank after each comma between its items.
 fn json_array<T: Serialize>(items: &[T]) -> Result<String, WriteError> {
     let items: Result<Vec<String>, _> = items.iter().map(serde_json::to_string).collect();
-    let items = items.map_err(|reason| WriteError::Format { what: "a list", reason: reason.to_string() })?;
+    let items = items.map_err(|reason| WriteError::Format {
+        what: "a list",
+        reason: reason.to_string(),
+    })?;
     Ok(format!("[{}]", items.join(", ")))
 }
 
@@ -72,7 +79,11 @@ fn parallel_groups(summary: &Summary) -> String {
     if !topology.from_rows {
         return "unknown (no megatron_parallel_group_rank rows), taken as one pipeline stage".to_owned();
     }
-    let sizes: Vec<String> = topology.sizes.iter().map(|(group, size)| format!("{group} {size}")).collect();
+    let sizes: Vec<String> = topology
+        .sizes
+        .iter()
+        .map(|(group, size)| format!("{group} {size}"))
+        .collect();
     sizes.join(", ")
 }
 
@@ -80,7 +91,10 @@ fn runs(summary: &Summary) -> String {
     let run = |run: &crate::job::Run| {
         let name = if run.uuid.is_empty() { "(unnamed)" } else { &run.uuid };
         let (first, last) = (run.first_iteration, run.last_iteration);
-        format!("{name} iterations {first}-{last} from {} to {}", run.first_time, run.last_time)
+        format!(
+            "{name} iterations {first}-{last} from {} to {}",
+            run.first_time, run.last_time
+        )
     };
     let runs: Vec<String> = summary.runs.iter().map(run).collect();
     runs.join("; ")
@@ -92,7 +106,8 @@ fn algorithms(summary: &Summary) -> String {
         1 => "1 rank".to_owned(),
         count => format!("{count} ranks"),
     };
-    let one = |algorithm: &super::AlgorithmSummary| format!("{} ({})", algorithm.algorithm, slow(algorithm.slow_ranks.len()));
+    let one =
+        |algorithm: &super::AlgorithmSummary| format!("{} ({})", algorithm.algorithm, slow(algorithm.slow_ranks.len()));
     let all: Vec<String> = summary.algorithms.iter().map(one).collect();
     all.join(", ")
 }
@@ -118,7 +133,11 @@ fn timers_by_fate(summary: &Summary) -> Vec<(&'static str, String)> {
         };
         lines[line].1.push(words);
     }
-    lines.into_iter().filter(|(_, timers)| !timers.is_empty()).map(|(key, timers)| (key, timers.join(", "))).collect()
+    lines
+        .into_iter()
+        .filter(|(_, timers)| !timers.is_empty())
+        .map(|(key, timers)| (key, timers.join(", ")))
+        .collect()
 }
 
 fn block(out: &mut String, finding: &Finding, algorithms: usize) {
@@ -131,9 +150,14 @@ fn block(out: &mut String, finding: &Finding, algorithms: usize) {
         put(format_args!("  pipeline stage: {stage}"));
     }
     let voters = finding.voted_by.join(", ");
-    put(format_args!("  votes: {} of {algorithms} ({voters})", finding.voted_by.len()));
+    put(format_args!(
+        "  votes: {} of {algorithms} ({voters})",
+        finding.voted_by.len()
+    ));
     if let Some(ratio) = finding.slow_step_ratio {
-        put(format_args!("  compute in the slowest steps: {ratio:.3} x the fastest rank"));
+        put(format_args!(
+            "  compute in the slowest steps: {ratio:.3} x the fastest rank"
+        ));
     }
     for timer in &finding.timers {
         put(format_args!(
@@ -141,7 +165,11 @@ fn block(out: &mut String, finding: &Finding, algorithms: usize) {
             timer.timer,
             timer.mean_seconds,
             timer.factor,
-            if timer.slow_by.is_empty() { "nobody".to_owned() } else { timer.slow_by.join(", ") }
+            if timer.slow_by.is_empty() {
+                "nobody".to_owned()
+            } else {
+                timer.slow_by.join(", ")
+            }
         ));
     }
 }

@@ -51,7 +51,7 @@ impl ClassicSettings {
 /// Applies the classic rules with the given algorithms.
 #[must_use]
 pub fn judge(job: &Job, settings: &ClassicSettings, algorithms: &[&'static dyn Algorithm]) -> Verdict {
-    let features: Vec<_> = job.timers.par_iter().map(|timer| features::aggregate(job, timer)).collect();
+    let features: Vec<_> = job.timers.par_iter().map(features::aggregate).collect();
     let rules = TimerRules {
         compute_timers: settings.compute_timers.clone(),
         min_spread: settings.min_spread,
@@ -87,17 +87,36 @@ pub fn judge(job: &Job, settings: &ClassicSettings, algorithms: &[&'static dyn A
                     ballot.slow &= gate.passes(rank);
                 }
             }
-            AlgorithmVerdict { name: algorithm.name(), timers: labels, ranks }
+            AlgorithmVerdict {
+                name: algorithm.name(),
+                timers: labels,
+                ranks,
+            }
         })
         .collect();
 
-    let verdicts: Vec<Vec<bool>> =
-        algorithms.iter().map(|algorithm| algorithm.ranks.iter().map(|rank| rank.slow).collect()).collect();
+    let verdicts: Vec<Vec<bool>> = algorithms
+        .iter()
+        .map(|algorithm| algorithm.ranks.iter().map(|rank| rank.slow).collect())
+        .collect();
     let election = vote::elect(job.ranks.len(), verdicts.iter().map(Vec::as_slice));
-    let slow_step_ratio = (0..job.ranks.len()).map(|rank| gate.as_ref().and_then(|gate| gate.ratio(rank))).collect();
+    let slow_step_ratio = (0..job.ranks.len())
+        .map(|rank| gate.as_ref().and_then(|gate| gate.ratio(rank)))
+        .collect();
     // These rules attribute nothing: whom they name, they name for the compute timers.
-    let cause = if election.elected.is_empty() { Cause::None } else { Cause::Compute };
-    Verdict { timers, algorithms, votes: election.votes, anomalies: election.elected, slow_step_ratio, cause }
+    let cause = if election.elected.is_empty() {
+        Cause::None
+    } else {
+        Cause::Compute
+    };
+    Verdict {
+        timers,
+        algorithms,
+        votes: election.votes,
+        anomalies: election.elected,
+        slow_step_ratio,
+        cause,
+    }
 }
 
 /// Labels every clustered timer with every algorithm: one list an algorithm, in the order of the timers.
@@ -112,7 +131,10 @@ fn label_timers(timers: &[TimerVerdict], algorithms: &[&'static dyn Algorithm]) 
         .map(|(place, rows)| {
             let space = Space::new(features::robust_scale(&rows));
             let raw_means: Vec<f64> = rows.iter().map(|[.., mean]| *mean).collect();
-            algorithms.par_iter().map(|algorithm| label(place, *algorithm, &space, &raw_means)).collect()
+            algorithms
+                .par_iter()
+                .map(|algorithm| label(place, *algorithm, &space, &raw_means))
+                .collect()
         })
         .collect();
     let mut by_algorithm: Vec<Vec<TimerLabels>> = algorithms.iter().map(|_| Vec::new()).collect();
@@ -133,7 +155,13 @@ fn label(timer: usize, algorithm: &dyn Algorithm, space: &Space, raw_means: &[f6
             scores: winner.scores,
             parameters: Some(winner.parameters),
         },
-        None => TimerLabels { timer, parameters: None, clusters: 1, scores: None, slow: vec![false; space.len()] },
+        None => TimerLabels {
+            timer,
+            parameters: None,
+            clusters: 1,
+            scores: None,
+            slow: vec![false; space.len()],
+        },
     }
 }
 

@@ -38,11 +38,7 @@ impl Collector {
         if self.share <= 0.0 {
             return push(stamp.timestamp, value);
         }
-        let value = if timer == ZEROED && rank % 3 == 2 {
-            0.0
-        } else {
-            value
-        };
+        let value = if timer == ZEROED && rank % 3 == 2 { 0.0 } else { value };
         let odd = ODD * self.share;
         let draw = self.noise.uniform();
         if draw < self.share {

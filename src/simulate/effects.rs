@@ -33,10 +33,7 @@ impl Effects {
             links: Vec::new(),
             stall: 0.0,
         };
-        let lost_fault = scenario
-            .rerun
-            .and_then(|rerun| rerun.lost)
-            .filter(|_| step.lost);
+        let lost_fault = scenario.rerun.and_then(|rerun| rerun.lost).filter(|_| step.lost);
         if let Some(fault) = lost_fault {
             effects.compute[fault.rank] *= fault.factor;
         } else if acts(scenario, step) {

@@ -18,11 +18,7 @@ pub struct ScenarioError {
 }
 
 impl ScenarioError {
-    pub(super) fn new(
-        flag: &'static str,
-        problem: impl Into<String>,
-        allowed: impl Into<String>,
-    ) -> Self {
+    pub(super) fn new(flag: &'static str, problem: impl Into<String>, allowed: impl Into<String>) -> Self {
         Self {
             flag,
             problem: problem.into(),

@@ -193,18 +193,9 @@ mod tests {
                 count: 3
             })
         );
-        let lost = Some(RankFactor {
-            rank: 5,
-            factor: 1.6,
-        });
+        let lost = Some(RankFactor { rank: 5, factor: 1.6 });
         assert_eq!("30:5:1.6".parse(), Ok(Rerun { from: 30, lost }));
-        assert_eq!(
-            "30".parse(),
-            Ok(Rerun {
-                from: 30,
-                lost: None
-            })
-        );
+        assert_eq!("30".parse(), Ok(Rerun { from: 30, lost: None }));
     }
 
     #[test]

@@ -91,10 +91,7 @@ impl Label {
         let nodes: BTreeSet<usize> = slow.iter().map(|r| r / scenario.ranks_per_node).collect();
         let stages: BTreeSet<usize> = scenario.heavy_stages.iter().map(|h| h.stage).collect();
         Self {
-            kind: scenario
-                .kind
-                .clone()
-                .unwrap_or_else(|| kind(scenario).to_owned()),
+            kind: scenario.kind.clone().unwrap_or_else(|| kind(scenario).to_owned()),
             tp: scenario.tp,
             pp: scenario.pp,
             dp: scenario.dp,
@@ -111,11 +108,7 @@ impl Label {
             same_as: same_as(scenario, world, &culprits).into_iter().collect(),
             slow_ranks: slow.into_iter().collect(),
             slow_links: scenario.slow_links.iter().map(|l| [l.a, l.b]).collect(),
-            loader_seconds: scenario
-                .slow_loaders
-                .iter()
-                .map(|l| l.seconds)
-                .reduce(f64::max),
+            loader_seconds: scenario.slow_loaders.iter().map(|l| l.seconds).reduce(f64::max),
             onset: scenario.onset,
             until: scenario.until,
             flaky: scenario.flaky,
@@ -137,10 +130,8 @@ fn culprits(scenario: &Scenario) -> Vec<Culprits> {
         let first = fault.node * scenario.ranks_per_node;
         compute.extend(first..(first + scenario.ranks_per_node).min(scenario.ranks()));
     }
-    let by_compute = largest(
-        (scenario.slow_ranks.iter().map(|f| f.factor))
-            .chain(scenario.slow_nodes.iter().map(|f| f.factor)),
-    );
+    let by_compute =
+        largest((scenario.slow_ranks.iter().map(|f| f.factor)).chain(scenario.slow_nodes.iter().map(|f| f.factor)));
     let cards = scenario.slow_send.iter().chain(&scenario.slow_recv);
     let links = scenario.slow_links.iter();
     let mut network: BTreeSet<usize> = cards.clone().map(|f| f.rank).collect();
@@ -183,9 +174,7 @@ fn strength(scenario: &Scenario) -> Option<f64> {
 
 /// A fault goes before an imbalance: an imbalance is the job's design, a fault can be mended.
 fn cause(scenario: &Scenario, culprits: &[Culprits]) -> &'static str {
-    let worst = culprits
-        .iter()
-        .max_by(|a, b| a.seconds.total_cmp(&b.seconds));
+    let worst = culprits.iter().max_by(|a, b| a.seconds.total_cmp(&b.seconds));
     if let Some(worst) = worst {
         worst.cause
     } else if scenario.heavy_stages.iter().any(|h| h.factor > 1.0) {
@@ -276,20 +265,14 @@ mod tests {
     #[test]
     fn healthy() {
         let label = label(|_| ());
-        assert_eq!(
-            (label.kind.as_str(), label.cause.as_str()),
-            ("healthy", "none")
-        );
+        assert_eq!((label.kind.as_str(), label.cause.as_str()), ("healthy", "none"));
         assert!(label.slow_ranks.is_empty() && label.slow_nodes.is_empty());
         assert_eq!(label.strength, None);
     }
 
     #[test]
     fn a_slow_rank_and_its_peers() {
-        let rank = RankFactor {
-            rank: 13,
-            factor: 1.35,
-        };
+        let rank = RankFactor { rank: 13, factor: 1.35 };
         let own = label(|s| s.slow_ranks = vec![rank]);
         assert_eq!(own.same_as, [13]);
         assert_eq!(own.slow_nodes, ["gpu-001"]);
@@ -314,12 +297,7 @@ mod tests {
 
     #[test]
     fn imbalances_accuse_nobody() {
-        let label = label(|s| {
-            s.heavy_stages = vec![StageFactor {
-                stage: 3,
-                factor: 1.6,
-            }]
-        });
+        let label = label(|s| s.heavy_stages = vec![StageFactor { stage: 3, factor: 1.6 }]);
         assert_eq!(label.cause, "stage-imbalance");
         assert_eq!(label.slow_stages, [3]);
         assert!(label.slow_ranks.is_empty());

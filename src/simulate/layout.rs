@@ -120,13 +120,7 @@ mod tests {
     use super::*;
 
     fn sizes(tp: usize, cp: usize, dp: usize, pp: usize) -> Sizes {
-        Sizes {
-            tp,
-            cp,
-            ep: 1,
-            dp,
-            pp,
-        }
+        Sizes { tp, cp, ep: 1, dp, pp }
     }
 
     #[test]
@@ -167,9 +161,6 @@ mod tests {
             let error = Layout::new(order, sizes(2, 1, 4, 3)).unwrap_err();
             assert_eq!(error.flag, "--order");
         }
-        assert!(
-            Layout::new("tp-pp-dp", sizes(2, 2, 4, 3)).is_err(),
-            "cp is missing"
-        );
+        assert!(Layout::new("tp-pp-dp", sizes(2, 2, 4, 3)).is_err(), "cp is missing");
     }
 }

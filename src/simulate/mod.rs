@@ -96,10 +96,7 @@ pub fn simulate_into(
         push_groups(scenario, &world, &mut rows);
     }
     for steps in plan(scenario).chunks(STEPS_AT_ONCE) {
-        let times: Vec<StepTimes> = steps
-            .par_iter()
-            .map(|at| step(scenario, &world, *at))
-            .collect();
+        let times: Vec<StepTimes> = steps.par_iter().map(|at| step(scenario, &world, *at)).collect();
         for (at, times) in steps.iter().zip(&times) {
             if at.run != run {
                 run = at.run;
@@ -144,14 +141,7 @@ fn push_groups(scenario: &Scenario, world: &World, rows: &mut Rows) {
     push("tp", &|rank| world.at[rank].tp);
 }
 
-fn push_step(
-    scenario: &Scenario,
-    world: &World,
-    rows: &mut Rows,
-    at: PlannedStep,
-    times: &StepTimes,
-    now: f64,
-) {
+fn push_step(scenario: &Scenario, world: &World, rows: &mut Rows, at: PlannedStep, times: &StepTimes, now: f64) {
     let stamp = stamp(now, at.iteration, at.run);
     let mut collector = Collector::new(scenario, at);
     for timer in Timer::ALL {

@@ -174,11 +174,7 @@ fn stage_work(scenario: &Scenario, stage: usize) -> f64 {
 }
 
 fn load(noise: &mut Noise, spread: f64) -> f64 {
-    if spread > 0.0 {
-        noise.load(spread)
-    } else {
-        1.0
-    }
+    if spread > 0.0 { noise.load(spread) } else { 1.0 }
 }
 
 fn call(scenario: &Scenario, noise: &mut Noise) -> f64 {

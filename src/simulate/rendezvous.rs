@@ -142,14 +142,7 @@ impl Pipeline {
         clock
     }
 
-    fn do_pass(
-        &self,
-        stage: usize,
-        microbatch: usize,
-        timer: Timer,
-        clock: &mut [f64],
-        record: &mut impl FnMut(Call),
-    ) {
+    fn do_pass(&self, stage: usize, microbatch: usize, timer: Timer, clock: &mut [f64], record: &mut impl FnMut(Call)) {
         let durations = if timer == Timer::ForwardCompute {
             &self.forward
         } else {
@@ -157,11 +150,7 @@ impl Pipeline {
         };
         let together = clock.iter().copied().fold(0.0, f64::max);
         for (lane, clock) in clock.iter_mut().enumerate() {
-            let start = if self.entry_wait_in_pass {
-                *clock
-            } else {
-                together
-            };
+            let start = if self.entry_wait_in_pass { *clock } else { together };
             let end = together + durations[self.pass(stage, lane, microbatch)];
             record(Call {
                 stage,

@@ -102,8 +102,7 @@ impl Rows {
         self.rank.push(rank as i32);
         self.iteration.push(stamp.iteration as i32);
         self.run.push(stamp.run as u8);
-        self.values
-            .extend(values.into_iter().map(|v| (v * 1e6).round() / 1e6));
+        self.values.extend(values.into_iter().map(|v| (v * 1e6).round() / 1e6));
         self.ends.push(self.values.len());
     }
 
@@ -126,8 +125,8 @@ impl Rows {
             lists.append_slice(&self.values[begin..end]);
             begin = end;
         }
-        let timestamp = Int64Chunked::from_slice("timestamp".into(), &self.timestamp)
-            .into_datetime(TimeUnit::Milliseconds, None);
+        let timestamp =
+            Int64Chunked::from_slice("timestamp".into(), &self.timestamp).into_datetime(TimeUnit::Milliseconds, None);
         let columns = vec![
             timestamp.into_series().into_column(),
             text("job", (0..height).map(|_| self.job.as_str())),

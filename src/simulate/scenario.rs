@@ -2,9 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::faults::{
-    LinkFactor, NodeFactor, RankFactor, RankSeconds, Rerun, StageFactor, Stall, Transient,
-};
+use super::faults::{LinkFactor, NodeFactor, RankFactor, RankSeconds, Rerun, StageFactor, Stall, Transient};
 use super::layout::Sizes;
 
 /// Megatron-LM's own rank order.
@@ -173,8 +171,7 @@ impl Scenario {
 
     /// The last iteration.
     pub fn last_iteration(&self) -> u32 {
-        self.first_iteration
-            .saturating_add(self.iterations.saturating_sub(1))
+        self.first_iteration.saturating_add(self.iterations.saturating_sub(1))
     }
 
     /// Sizes of the dense grid (experts do not take part in it).

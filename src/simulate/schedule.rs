@@ -120,16 +120,8 @@ mod tests {
 
     #[test]
     fn timers_by_stage() {
-        let first = [
-            "backward-recv",
-            "forward-send",
-            "forward-send-backward-recv",
-        ];
-        let last = [
-            "backward-send",
-            "backward-send-forward-recv",
-            "forward-recv",
-        ];
+        let first = ["backward-recv", "forward-send", "forward-send-backward-recv"];
+        let last = ["backward-send", "backward-send-forward-recv", "forward-recv"];
         assert_eq!(timers(0, 4, 8), BTreeSet::from(first));
         assert_eq!(timers(3, 4, 8), BTreeSet::from(last));
         let all: BTreeSet<_> = first.into_iter().chain(last).collect();
@@ -141,9 +133,7 @@ mod tests {
     #[test]
     fn every_microbatch_passes_once_and_sends_meet_receives_in_order() {
         for (stages, microbatches) in [(1, 3), (2, 1), (4, 8), (8, 4), (3, 2)] {
-            let lists: Vec<_> = (0..stages)
-                .map(|s| one_f_one_b(s, stages, microbatches))
-                .collect();
+            let lists: Vec<_> = (0..stages).map(|s| one_f_one_b(s, stages, microbatches)).collect();
             for ops in &lists {
                 let forwards = ops.iter().filter(|o| matches!(o, Op::Forward(_))).count();
                 let backwards = ops.iter().filter(|o| matches!(o, Op::Backward(_))).count();

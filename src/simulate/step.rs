@@ -95,9 +95,7 @@ pub fn step(scenario: &Scenario, world: &World, at: PlannedStep) -> StepTimes {
     }
     let mut noise = Noise::stream(scenario.seed, "after", &position);
     sync_gradients(world, &effects, &mut noise, &mut ready, &mut times);
-    optimize(
-        scenario, world, &effects, &mut noise, &mut ready, &mut times,
-    );
+    optimize(scenario, world, &effects, &mut noise, &mut ready, &mut times);
     let end = ready.iter().copied().fold(0.0, f64::max);
     times.interval = end + STEP_REST * noise.factor(REST_NOISE) + effects.stall;
     for rank in 0..scenario.ranks() {
@@ -121,25 +119,19 @@ fn pipeline(
     for (place, &rank) in replica.iter().enumerate() {
         let to = pipeline.pass(place / lanes, place % lanes, 0);
         let from = rank * microbatches;
-        pipeline.forward[to..to + microbatches]
-            .copy_from_slice(&passes.forward[from..from + microbatches]);
-        pipeline.backward[to..to + microbatches]
-            .copy_from_slice(&passes.backward[from..from + microbatches]);
+        pipeline.forward[to..to + microbatches].copy_from_slice(&passes.forward[from..from + microbatches]);
+        pipeline.backward[to..to + microbatches].copy_from_slice(&passes.backward[from..from + microbatches]);
     }
     for direction in DIRECTIONS {
         for link in 0..stages - 1 {
             for lane in 0..lanes {
-                let (up, down) = (
-                    replica[link * lanes + lane],
-                    replica[(link + 1) * lanes + lane],
-                );
+                let (up, down) = (replica[link * lanes + lane], replica[(link + 1) * lanes + lane]);
                 let (from, to) = match direction {
                     Direction::Forward => (up, down),
                     Direction::Backward => (down, up),
                 };
-                let level = scenario.transfer_seconds
-                    * world.link[from][direction as usize]
-                    * effects.transfer(from, to);
+                let level =
+                    scenario.transfer_seconds * world.link[from][direction as usize] * effects.transfer(from, to);
                 for microbatch in 0..microbatches {
                     let half = Half {
                         direction,
@@ -167,11 +159,7 @@ fn collective(
     for (group, members) in world.data_groups.iter().enumerate() {
         let last = members.iter().map(|&r| ready[r]).fold(0.0, f64::max);
         let own = if members.len() > 1 { seconds } else { ALONE };
-        let end = last
-            + own
-                * world.collective[group]
-                * effects.collective(members)
-                * noise.factor(COLLECTIVE_NOISE);
+        let end = last + own * world.collective[group] * effects.collective(members) * noise.factor(COLLECTIVE_NOISE);
         for &rank in members {
             record(rank, end - ready[rank]);
             ready[rank] = end;
@@ -179,13 +167,7 @@ fn collective(
     }
 }
 
-fn sync_gradients(
-    world: &World,
-    effects: &Effects,
-    noise: &mut Noise,
-    ready: &mut [f64],
-    times: &mut StepTimes,
-) {
+fn sync_gradients(world: &World, effects: &Effects, noise: &mut Noise, ready: &mut [f64], times: &mut StepTimes) {
     collective(world, effects, noise, GRADS_SYNC, ready, |rank, seconds| {
         times.set(Timer::AllGradsSync, rank, seconds);
     });
@@ -208,10 +190,7 @@ fn optimize(
     let own: Vec<[f64; OPTIMIZER_PARTS]> = (0..ready.len())
         .map(|rank| {
             std::array::from_fn(|part| {
-                OPTIMIZER[part]
-                    * world.optimizer[rank][part]
-                    * effects.compute[rank]
-                    * noise.factor(scenario.noise)
+                OPTIMIZER[part] * world.optimizer[rank][part] * effects.compute[rank] * noise.factor(scenario.noise)
             })
         })
         .collect();
@@ -227,16 +206,9 @@ fn optimize(
         times.set(Timer::OptimizerInnerStep, rank, update);
         ready[rank] = start + norm + zeros + update + back;
     }
-    collective(
-        world,
-        effects,
-        noise,
-        PARAMS_GATHER,
-        ready,
-        |rank, seconds| {
-            times.set(Timer::ParamsAllGather, rank, seconds);
-        },
-    );
+    collective(world, effects, noise, PARAMS_GATHER, ready, |rank, seconds| {
+        times.set(Timer::ParamsAllGather, rank, seconds);
+    });
     for (rank, &end) in ready.iter().enumerate() {
         times.set(Timer::Optimizer, rank, end - start);
     }

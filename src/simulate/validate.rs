@@ -24,11 +24,7 @@ impl Scenario {
 
     fn validate_names(&self) -> Result<(), ScenarioError> {
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-        if self.job.is_empty()
-            || self.job.len() > 128
-            || self.job.starts_with('.')
-            || !self.job.chars().all(plain)
-        {
+        if self.job.is_empty() || self.job.len() > 128 || self.job.starts_with('.') || !self.job.chars().all(plain) {
             return Err(ScenarioError::new(
                 "--job",
                 format!("`{}` cannot name a file", self.job),
@@ -63,11 +59,7 @@ impl Scenario {
         let most = i32::MAX as u32 - 1_000_000;
         if self.first_iteration > most {
             let allowed = format!("0 to {most}");
-            return Err(out_of_range(
-                "--first-iteration",
-                self.first_iteration,
-                allowed,
-            ));
+            return Err(out_of_range("--first-iteration", self.first_iteration, allowed));
         }
         Ok(())
     }
@@ -88,11 +80,7 @@ impl Scenario {
         }
         // Dates that every reader of the files can hold.
         if !(0..=32_503_680_000).contains(&self.start) {
-            return Err(out_of_range(
-                "--start",
-                self.start,
-                "years 1970 to 2999".into(),
-            ));
+            return Err(out_of_range("--start", self.start, "years 1970 to 2999".into()));
         }
         Ok(())
     }
@@ -101,9 +89,7 @@ impl Scenario {
         if self.ep == 1 {
             return Ok(());
         }
-        let bad = |problem: &str, allowed: &str| {
-            ScenarioError::new("--ep", format!("{}: {problem}", self.ep), allowed)
-        };
+        let bad = |problem: &str, allowed: &str| ScenarioError::new("--ep", format!("{}: {problem}", self.ep), allowed);
         if !(self.cp * self.dp).is_multiple_of(self.ep) {
             return Err(bad("does not divide cp x dp", "a divisor of cp x dp"));
         }
@@ -178,16 +164,10 @@ impl Scenario {
         let at = layout.coordinates(a);
         let mut partners = Vec::new();
         if at.pp > 0 {
-            partners.push(Coordinates {
-                pp: at.pp - 1,
-                ..at
-            });
+            partners.push(Coordinates { pp: at.pp - 1, ..at });
         }
         if at.pp + 1 < self.pp {
-            partners.push(Coordinates {
-                pp: at.pp + 1,
-                ..at
-            });
+            partners.push(Coordinates { pp: at.pp + 1, ..at });
         }
         let partners: Vec<usize> = partners.into_iter().map(|at| layout.rank(at)).collect();
         if partners.contains(&b) {
@@ -263,11 +243,7 @@ impl Scenario {
 }
 
 fn out_of_range(flag: &'static str, value: impl ToString, allowed: String) -> ScenarioError {
-    ScenarioError::new(
-        flag,
-        format!("{} is out of range", value.to_string()),
-        allowed,
-    )
+    ScenarioError::new(flag, format!("{} is out of range", value.to_string()), allowed)
 }
 
 fn between(flag: &'static str, value: f64, least: f64, most: f64) -> Result<(), ScenarioError> {
@@ -320,15 +296,9 @@ mod tests {
         let seconds = 0.1;
         let loader = RankSeconds { rank: 1, seconds };
         assert_eq!(flag(|s| s.slow_loaders = vec![loader]), "--slow-loader");
-        let stall = Stall {
-            iteration: 41,
-            seconds,
-        };
+        let stall = Stall { iteration: 41, seconds };
         assert_eq!(flag(|s| s.stalls = vec![stall]), "--stall");
-        let rerun = Rerun {
-            from: 0,
-            lost: None,
-        };
+        let rerun = Rerun { from: 0, lost: None };
         assert_eq!(flag(|s| s.rerun = Some(rerun)), "--rerun");
     }
 

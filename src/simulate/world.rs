@@ -59,20 +59,12 @@ impl World {
         let at: Vec<Coordinates> = (0..ranks).map(|r| layout.coordinates(r)).collect();
         // Expert groups that are wider than a context-parallel group tie replicas together.
         let wide = scenario.ep > scenario.cp;
-        let sets = if wide {
-            scenario.expert_sizes().dp
-        } else {
-            scenario.dp
-        };
+        let sets = if wide { scenario.expert_sizes().dp } else { scenario.dp };
         let mut lockstep = vec![Vec::new(); scenario.pp * sets];
         let mut data_groups = vec![Vec::new(); scenario.pp * scenario.tp];
         let mut replicas = vec![vec![0; scenario.pp * lanes]; scenario.dp];
         for (rank, c) in at.iter().enumerate() {
-            let set = if wide {
-                experts.coordinates(rank).dp
-            } else {
-                c.dp
-            };
+            let set = if wide { experts.coordinates(rank).dp } else { c.dp };
             lockstep[c.pp * sets + set].push(rank);
             data_groups[c.pp * scenario.tp + c.tp].push(rank);
             replicas[c.dp][c.pp * lanes + c.cp * scenario.tp + c.tp] = rank;
@@ -88,23 +80,13 @@ impl World {
         let link = (0..ranks)
             .map(|_| [noise.factor(LINK_SPREAD), noise.factor(LINK_SPREAD)])
             .collect();
-        let collective = data_groups
-            .iter()
-            .map(|_| noise.factor(LINK_SPREAD / 4.0))
-            .collect();
+        let collective = data_groups.iter().map(|_| noise.factor(LINK_SPREAD / 4.0)).collect();
         let mut noise = Noise::stream(scenario.seed, "clocks", &[]);
-        let nodes: Vec<f64> = (0..scenario.nodes())
-            .map(|_| CLOCK_SKEW * noise.uniform())
-            .collect();
-        let clock = (0..ranks)
-            .map(|rank| nodes[rank / scenario.ranks_per_node])
-            .collect();
+        let nodes: Vec<f64> = (0..scenario.nodes()).map(|_| CLOCK_SKEW * noise.uniform()).collect();
+        let clock = (0..ranks).map(|rank| nodes[rank / scenario.ranks_per_node]).collect();
         Ok(Self {
             expert: (0..ranks).map(|r| experts.coordinates(r).ep).collect(),
-            loader: at
-                .iter()
-                .map(|c| layout.rank(Coordinates { tp: 0, ..*c }))
-                .collect(),
+            loader: at.iter().map(|c| layout.rank(Coordinates { tp: 0, ..*c })).collect(),
             lists: (0..scenario.pp)
                 .map(|stage| one_f_one_b(stage, scenario.pp, scenario.microbatches))
                 .collect(),

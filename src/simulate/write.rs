@@ -38,11 +38,7 @@ pub struct Written {
 /// # Errors
 /// A scenario that is not possible, an existing job without `replace`, an existing `labels.json`
 /// that is no JSON object, or a failure to write.
-pub fn write_job(
-    scenario: &Scenario,
-    folder: &Path,
-    replace: bool,
-) -> Result<Written, SimulateError> {
+pub fn write_job(scenario: &Scenario, folder: &Path, replace: bool) -> Result<Written, SimulateError> {
     scenario.validate()?;
     let parquet = folder.join(format!("{}.parquet", scenario.job));
     let labels = folder.join(LABELS);

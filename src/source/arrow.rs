@@ -7,9 +7,7 @@ use std::path::{Path, PathBuf};
 use polars::prelude::DataFrame;
 use polars_arrow::array::Array;
 use polars_arrow::datatypes::ArrowSchema;
-use polars_arrow::io::ipc::read::{
-    FileReader, StreamReader, StreamState, read_file_metadata, read_stream_metadata,
-};
+use polars_arrow::io::ipc::read::{FileReader, StreamReader, StreamState, read_file_metadata, read_stream_metadata};
 use polars_arrow::record_batch::RecordBatchT;
 
 use super::error::SourceError;
@@ -28,7 +26,11 @@ pub(super) fn open(path: &Path) -> Result<ArrowBatches, SourceError> {
     let file = File::open(path).map_err(SourceError::io(path))?;
     let mut input = BufReader::with_capacity(1 << 18, file);
     let mut head = Vec::new();
-    input.by_ref().take(8).read_to_end(&mut head).map_err(SourceError::io(path))?;
+    input
+        .by_ref()
+        .take(8)
+        .read_to_end(&mut head)
+        .map_err(SourceError::io(path))?;
     input.rewind().map_err(SourceError::io(path))?;
     let blocks = match head.as_slice() {
         [] => return Err(SourceError::Empty(path.to_owned())),
@@ -85,7 +87,10 @@ fn open_stream(path: &Path, mut input: Input) -> Result<Blocks, SourceError> {
 fn projection(path: &Path, schema: &ArrowSchema) -> Result<Vec<usize>, SourceError> {
     let names: Vec<&str> = schema.iter_names().map(|name| name.as_str()).collect();
     let wanted = wanted_columns(path, &names, true)?;
-    let positions = names.iter().enumerate().filter(|(_, name)| wanted.iter().any(|wanted| wanted == *name));
+    let positions = names
+        .iter()
+        .enumerate()
+        .filter(|(_, name)| wanted.iter().any(|wanted| wanted == *name));
     Ok(positions.map(|(position, _)| position).collect())
 }
 

@@ -21,10 +21,7 @@ pub(super) fn open(path: &Path, delimiter: u8) -> Result<CsvBatches, SourceError
         .delimiter(delimiter)
         .buffer_capacity(1 << 18)
         .from_reader(file);
-    let header = reader
-        .headers()
-        .map_err(|error| corrupt(path, &error))?
-        .clone();
+    let header = reader.headers().map_err(|error| corrupt(path, &error))?.clone();
     let position = |column: &str| header.iter().position(|name| name.trim() == column);
     let mut required = [0; REQUIRED.len()];
     for (slot, column) in required.iter_mut().zip(REQUIRED) {
@@ -80,7 +77,8 @@ impl CsvBatches {
             rows.metric_name.push(text(metric_name));
             rows.subname.push(text(subname));
             rows.rank.push(text(rank).and_then(|cell| cell.trim().parse().ok()));
-            rows.iteration.push(text(iteration).and_then(|cell| cell.trim().parse().ok()));
+            rows.iteration
+                .push(text(iteration).and_then(|cell| cell.trim().parse().ok()));
             let first = text(values).map_or(Ok(None), first_of_text_array).map_err(|reason| {
                 let line = record.position().map_or(0, csv::Position::line);
                 SourceError::corrupt(&self.path, format!("line {line}, column `metric_values`"), reason)

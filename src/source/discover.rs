@@ -129,13 +129,11 @@ fn add_folder(folder: &Path, found: &mut Discovered) -> Result<(), SourceError> 
 }
 
 fn add_pattern(pattern: &str, found: &mut Discovered) -> Result<(), SourceError> {
-    let paths = glob::glob(pattern)
-        .map_err(|error| SourceError::NotFound(format!("{pattern} ({error})")))?;
+    let paths = glob::glob(pattern).map_err(|error| SourceError::NotFound(format!("{pattern} ({error})")))?;
     let (before, mut matched) = (found.files.len(), false);
     for path in paths {
-        let path = path.map_err(|error| {
-            SourceError::io(error.path().to_owned())(std::io::Error::other(error.to_string()))
-        })?;
+        let path =
+            path.map_err(|error| SourceError::io(error.path().to_owned())(std::io::Error::other(error.to_string())))?;
         matched = true;
         if path.is_dir() {
             add_folder(&path, found)?;
@@ -202,7 +200,13 @@ mod tests {
     }
 
     fn names(folder: &Path, found: &[SourceFile]) -> Vec<String> {
-        let relative = |file: &SourceFile| file.path.strip_prefix(folder).unwrap_or(&file.path).display().to_string();
+        let relative = |file: &SourceFile| {
+            file.path
+                .strip_prefix(folder)
+                .unwrap_or(&file.path)
+                .display()
+                .to_string()
+        };
         found.iter().map(relative).collect()
     }
 

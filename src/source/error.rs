@@ -102,10 +102,7 @@ impl SourceError {
     /// Whether the source is sound and merely holds nothing that fits the question.
     #[must_use]
     pub fn is_no_rows(&self) -> bool {
-        matches!(
-            self,
-            Self::NoRows(_) | Self::UnknownJob { .. } | Self::SeveralJobs(_)
-        )
+        matches!(self, Self::NoRows(_) | Self::UnknownJob { .. } | Self::SeveralJobs(_))
     }
 
     pub(crate) fn io(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {
@@ -113,11 +110,7 @@ impl SourceError {
         move |source| Self::Io { path, source }
     }
 
-    pub(crate) fn corrupt(
-        path: impl Into<PathBuf>,
-        place: impl Into<String>,
-        reason: impl std::fmt::Display,
-    ) -> Self {
+    pub(crate) fn corrupt(path: impl Into<PathBuf>, place: impl Into<String>, reason: impl std::fmt::Display) -> Self {
         Self::Corrupt {
             path: path.into(),
             place: place.into(),

@@ -15,7 +15,11 @@ use super::timestamp::{self, Micros};
 pub(super) fn wanted_columns(path: &Path, there: &[&str], with_values: bool) -> Result<Vec<String>, SourceError> {
     if let Some(column) = REQUIRED.into_iter().find(|column| !there.contains(column)) {
         let found = there.join(", ");
-        return Err(SourceError::MissingColumn { path: path.to_owned(), column, found });
+        return Err(SourceError::MissingColumn {
+            path: path.to_owned(),
+            column,
+            found,
+        });
     }
     let wanted = REQUIRED.iter().chain(&OPTIONAL).copied();
     Ok(wanted
@@ -61,7 +65,13 @@ impl Columns<'_> {
             .map_err(|_| SourceError::MissingColumn {
                 path: self.path.to_owned(),
                 column,
-                found: self.frame.get_column_names().iter().map(|name| name.as_str()).collect::<Vec<_>>().join(", "),
+                found: self
+                    .frame
+                    .get_column_names()
+                    .iter()
+                    .map(|name| name.as_str())
+                    .collect::<Vec<_>>()
+                    .join(", "),
             })
     }
 
@@ -156,7 +166,9 @@ impl Columns<'_> {
         match series.dtype() {
             DataType::List(inner) if inner.is_primitive_numeric() || inner.is_null() => {
                 let wide = self.cast(&series, column, &DataType::List(Box::new(DataType::Float64)))?;
-                let lists = wide.list().map_err(|_| self.wrong_type(column, wide.dtype(), EXPECTED))?;
+                let lists = wide
+                    .list()
+                    .map_err(|_| self.wrong_type(column, wide.dtype(), EXPECTED))?;
                 let mut first = Vec::with_capacity(lists.len());
                 for lists in lists.downcast_iter() {
                     let cells = lists
@@ -168,17 +180,25 @@ impl Columns<'_> {
                     first.extend(ends.windows(2).enumerate().map(|(row, ends)| {
                         let null = lists.validity().is_some_and(|valid| !valid.get_bit(row));
                         let empty = ends[0] == ends[1];
-                        if null || empty { None } else { cells.get(ends[0] as usize) }
+                        if null || empty {
+                            None
+                        } else {
+                            cells.get(ends[0] as usize)
+                        }
                     }));
                 }
                 Ok(first)
             }
             DataType::String => {
-                let cells = series.str().map_err(|_| self.wrong_type(column, series.dtype(), EXPECTED))?;
+                let cells = series
+                    .str()
+                    .map_err(|_| self.wrong_type(column, series.dtype(), EXPECTED))?;
                 let parse = |cell: Option<&str>| cell.map_or(Ok(None), first_of_text_array);
-                cells.iter().map(parse).collect::<Result<_, _>>().map_err(|_| {
-                    self.wrong_type(column, series.dtype(), "an array of numbers, or text like [0.1,0.2]")
-                })
+                cells
+                    .iter()
+                    .map(parse)
+                    .collect::<Result<_, _>>()
+                    .map_err(|_| self.wrong_type(column, series.dtype(), "an array of numbers, or text like [0.1,0.2]"))
             }
             DataType::Null => Ok(vec![None; series.len()]),
             other => Err(self.wrong_type(column, other, EXPECTED)),
@@ -265,7 +285,9 @@ mod tests {
         let time = Column::new("timestamp".into(), [0u32]);
         let rank = Column::new("rank".into(), [0i32]);
         let frame = frame_with(time, rank, Column::new("metric_values".into(), [1.5f64]));
-        let error = rows_of(Path::new("x.parquet"), &frame).expect_err("not an array").to_string();
+        let error = rows_of(Path::new("x.parquet"), &frame)
+            .expect_err("not an array")
+            .to_string();
         assert!(error.contains("`metric_values`") && error.contains("f64"), "{error}");
     }
 }

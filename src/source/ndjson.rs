@@ -140,7 +140,11 @@ impl NdjsonBatches {
             line.iteration.is_some(),
             line.metric_values.is_some(),
         ];
-        if let Some(column) = REQUIRED.iter().zip(there).find_map(|(column, there)| (!there).then_some(*column)) {
+        if let Some(column) = REQUIRED
+            .iter()
+            .zip(there)
+            .find_map(|(column, there)| (!there).then_some(*column))
+        {
             self.check_key(column)?;
         }
         let first = match line.metric_values {
@@ -176,7 +180,11 @@ impl NdjsonBatches {
         Err(SourceError::MissingColumn {
             path: self.path.clone(),
             column,
-            found: format!("{} ({})", keys.keys().cloned().collect::<Vec<_>>().join(", "), self.place()),
+            found: format!(
+                "{} ({})",
+                keys.keys().cloned().collect::<Vec<_>>().join(", "),
+                self.place()
+            ),
         })
     }
 

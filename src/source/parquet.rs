@@ -42,8 +42,7 @@ pub(super) fn plan(
     let mut reader = ParquetReader::new(file);
     let metadata = guarded(|| reader.get_metadata().cloned())
         .map_err(|reason| SourceError::corrupt(path, "the footer", reason))?;
-    let schema = guarded(|| reader.schema())
-        .map_err(|reason| SourceError::corrupt(path, "the schema", reason))?;
+    let schema = guarded(|| reader.schema()).map_err(|reason| SourceError::corrupt(path, "the schema", reason))?;
     let names: Vec<&str> = schema.iter_names().map(|name| name.as_str()).collect();
     let everything = Arc::new(wanted_columns(path, &names, true)?);
     let keys = Arc::new(wanted_columns(path, &names, false)?);
@@ -172,7 +171,9 @@ fn time_bounds(logical: &Option<PrimitiveLogicalType>, bounds: &Statistics) -> O
             (bounds.min_value?, bounds.max_value?, to_micros)
         }
         (Statistics::Int64(bounds), None | Some(PrimitiveLogicalType::Integer(_))) => {
-            (bounds.min_value?, bounds.max_value?, |number| timestamp::from_epoch(number as f64))
+            (bounds.min_value?, bounds.max_value?, |number| {
+                timestamp::from_epoch(number as f64)
+            })
         }
         (Statistics::Int32(bounds), None | Some(PrimitiveLogicalType::Integer(_))) => {
             // An unsigned column is stored as its bits.

@@ -68,11 +68,7 @@ pub trait Scan: Sync {
 ///
 /// # Errors
 /// The first file that can't be read, or what [`Scan::absorb`] refuses.
-pub fn scan<S: Scan>(
-    files: &[SourceFile],
-    scan: &mut S,
-    progress: &dyn Fn(u64),
-) -> Result<(), SourceError> {
+pub fn scan<S: Scan>(files: &[SourceFile], scan: &mut S, progress: &dyn Fn(u64)) -> Result<(), SourceError> {
     let mut passed = 0;
     for file in files {
         match file.format {

@@ -32,11 +32,23 @@ pub type Ballot = Vec<RankBallot>;
 pub fn ballot(votes: &[TimerVote<'_>], weight_before_filters: &[f64]) -> Ballot {
     let total: f64 = votes.iter().map(|vote| vote.weight).sum();
     let on_rank = |rank: usize, before: f64| {
-        let slow_votes = votes.iter().filter(|vote| vote.slow[rank]).map(|vote| vote.weight).sum();
+        let slow_votes = votes
+            .iter()
+            .filter(|vote| vote.slow[rank])
+            .map(|vote| vote.weight)
+            .sum();
         let slow = total > 0.0 && 2.0 * slow_votes >= total && 2.0 * slow_votes >= before;
-        RankBallot { slow_votes, total, slow }
+        RankBallot {
+            slow_votes,
+            total,
+            slow,
+        }
     };
-    weight_before_filters.iter().enumerate().map(|(rank, &before)| on_rank(rank, before)).collect()
+    weight_before_filters
+        .iter()
+        .enumerate()
+        .map(|(rank, &before)| on_rank(rank, before))
+        .collect()
 }
 
 #[cfg(test)]
@@ -49,15 +61,24 @@ mod tests {
 
     #[test]
     fn half_of_the_weight_is_enough() {
-        let heavy = TimerVote { weight: 3.0, slow: &[true, false, false] };
-        let light = TimerVote { weight: 1.0, slow: &[false, true, false] };
+        let heavy = TimerVote {
+            weight: 3.0,
+            slow: &[true, false, false],
+        };
+        let light = TimerVote {
+            weight: 1.0,
+            slow: &[false, true, false],
+        };
         let votes = [heavy, light.clone(), light.clone(), light];
         assert_eq!(slow(&votes, &[6.0, 6.0, 6.0]), [true, true, false]);
     }
 
     #[test]
     fn few_timers_of_many_condemn_nobody() {
-        let votes = [TimerVote { weight: 1.0, slow: &[true, true] }];
+        let votes = [TimerVote {
+            weight: 1.0,
+            slow: &[true, true],
+        }];
         assert_eq!(slow(&votes, &[2.0, 3.0]), [true, false]);
     }
 

@@ -22,10 +22,11 @@ impl SlowStepGate {
         let slowest = slowest_iterations(&step_seconds(job, clustered), iterations);
         let seconds = (0..job.ranks.len())
             .map(|rank| {
-                known_sum(clustered.iter().map(|timer| {
-                    let durations = job.durations(timer, rank);
-                    mean(slowest.iter().map(|&iteration| durations[iteration]))
-                }))
+                known_sum(
+                    clustered
+                        .iter()
+                        .map(|timer| mean(slowest.iter().map(|&iteration| timer.seconds[(rank, iteration)]))),
+                )
             })
             .collect();
         Self::new(seconds, factor)
@@ -33,7 +34,11 @@ impl SlowStepGate {
 
     fn new(seconds: Vec<f64>, factor: f64) -> Self {
         let fastest = seconds.iter().copied().fold(f64::INFINITY, f64::min);
-        Self { seconds, fastest, factor }
+        Self {
+            seconds,
+            fastest,
+            factor,
+        }
     }
 
     /// Whether a rank may be called slow: at or above the factor, or not measured in the slowest steps.
@@ -55,8 +60,8 @@ impl SlowStepGate {
 fn step_seconds(job: &Job, clustered: &[&TimerTable]) -> Vec<f64> {
     let step = job.timer(STEP_TIMER);
     let on_rank = |rank: usize, iteration: usize| match step {
-        Some(step) => job.durations(step, rank)[iteration],
-        None => known_sum(clustered.iter().map(|timer| job.durations(timer, rank)[iteration])),
+        Some(step) => step.seconds[(rank, iteration)],
+        None => known_sum(clustered.iter().map(|timer| timer.seconds[(rank, iteration)])),
     };
     let mut slowest = vec![f64::NEG_INFINITY; job.iterations.len()];
     for rank in 0..job.ranks.len() {
@@ -70,12 +75,17 @@ fn step_seconds(job: &Job, clustered: &[&TimerTable]) -> Vec<f64> {
 
 /// The sum of what is there; NaN where nothing is.
 fn known_sum(values: impl Iterator<Item = f64>) -> f64 {
-    values.filter(|value| !value.is_nan()).reduce(|sum, value| sum + value).unwrap_or(f64::NAN)
+    values
+        .filter(|value| !value.is_nan())
+        .reduce(|sum, value| sum + value)
+        .unwrap_or(f64::NAN)
 }
 
 /// Positions of the largest step times; of equal ones the earlier.
 fn slowest_iterations(steps: &[f64], count: usize) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..steps.len()).filter(|&iteration| steps[iteration] > f64::NEG_INFINITY).collect();
+    let mut order: Vec<usize> = (0..steps.len())
+        .filter(|&iteration| steps[iteration] > f64::NEG_INFINITY)
+        .collect();
     order.sort_by(|&a, &b| steps[b].total_cmp(&steps[a]).then(a.cmp(&b)));
     order.truncate(count);
     order
@@ -83,7 +93,9 @@ fn slowest_iterations(steps: &[f64], count: usize) -> Vec<usize> {
 
 /// The mean of what is there; NaN where nothing is.
 fn mean(values: impl Iterator<Item = f64>) -> f64 {
-    let (sum, count) = values.filter(|value| !value.is_nan()).fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
+    let (sum, count) = values
+        .filter(|value| !value.is_nan())
+        .fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
     sum / count
 }
 

@@ -20,7 +20,9 @@ pub struct Ran {
 
 impl Workdir {
     pub fn new() -> Self {
-        Self { folder: tempfile::tempdir().expect("a temporary folder") }
+        Self {
+            folder: tempfile::tempdir().expect("a temporary folder"),
+        }
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -99,7 +101,11 @@ impl Ran {
 
 /// The checkout's folder of fixtures.
 pub fn fixture(name: &str) -> String {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(name).display().to_string()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("fixtures")
+        .join(name)
+        .display()
+        .to_string()
 }
 
 /// One row as NDJSON.

@@ -76,12 +76,7 @@ impl Covariance {
 }
 
 /// `sum of w r (x - m)(x - m)'` of each component, lower triangle.
-fn scatter_matrices(
-    points: &[Row],
-    weights: &[f64],
-    share: &[f64],
-    means: &[Row; 2],
-) -> [Matrix; 2] {
+fn scatter_matrices(points: &[Row], weights: &[f64], share: &[f64], means: &[Row; 2]) -> [Matrix; 2] {
     let mut scatter = [[[0.0; 4]; 4]; 2];
     for ((point, &weight), &share) in points.iter().zip(weights).zip(share) {
         let parts = [weight * (1.0 - share), weight * share];
@@ -97,12 +92,7 @@ fn scatter_matrices(
     scatter
 }
 
-fn scatter_diagonals(
-    points: &[Row],
-    weights: &[f64],
-    share: &[f64],
-    means: &[Row; 2],
-) -> [Matrix; 2] {
+fn scatter_diagonals(points: &[Row], weights: &[f64], share: &[f64], means: &[Row; 2]) -> [Matrix; 2] {
     let mut squares = [[0.0; 4]; 2];
     for ((point, &weight), &share) in points.iter().zip(weights).zip(share) {
         let parts = [weight * (1.0 - share), weight * share];
@@ -208,8 +198,7 @@ mod tests {
             row[i] = 2.0;
         }
         covariance[1][0] = 1.0;
-        let density =
-            Density::new([1.0, 0.0, 0.0, 0.0], &covariance, 0.5).expect("positive definite");
+        let density = Density::new([1.0, 0.0, 0.0, 0.0], &covariance, 0.5).expect("positive definite");
         // Determinant (2*2 - 1) * 4 = 12; quadratic form of (1, 1, 0, 0) under the inverse: (2 + 2 - 2) / 3.
         let expected = 0.5f64.ln() - 2.0 * LOG_TWO_PI - 0.5 * 12f64.ln() - 0.5 * 2.0 / 3.0;
         assert!((density.log(&[2.0, 1.0, 0.0, 0.0]) - expected).abs() < 1e-12);

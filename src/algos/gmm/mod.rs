@@ -95,11 +95,7 @@ fn starts(space: &Space) -> Vec<Vec<u32>> {
     starts
 }
 
-fn expectation_maximisation(
-    space: &Space,
-    covariance: Covariance,
-    start: &[u32],
-) -> Option<Mixture> {
+fn expectation_maximisation(space: &Space, covariance: Covariance, start: &[u32]) -> Option<Mixture> {
     let (points, weights) = (space.points(), space.weights());
     // The responsibility of component 1; component 0 has the rest.
     let mut share: Vec<f64> = start.iter().map(|&label| f64::from(label)).collect();
@@ -148,12 +144,7 @@ fn expectation(points: &[Row], weights: &[f64], density: &[Density; 2], share: &
     total / weight_sum
 }
 
-fn maximisation(
-    points: &[Row],
-    weights: &[f64],
-    share: &[f64],
-    covariance: Covariance,
-) -> Option<[Density; 2]> {
+fn maximisation(points: &[Row], weights: &[f64], share: &[f64], covariance: Covariance) -> Option<[Density; 2]> {
     let mut mass = [10.0 * f64::EPSILON; 2];
     let mut means = [[0.0; 4]; 2];
     for ((point, &weight), &share) in points.iter().zip(weights).zip(share) {

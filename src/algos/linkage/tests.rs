@@ -110,19 +110,9 @@ fn cells_come_near_the_exact_cuts() {
     let rows = timer_rows(4_096, 8, None);
     let space = Space::new(rows);
     for (method, metric) in GRID {
-        let exact = last_two(
-            space.points(),
-            space.weights(),
-            method,
-            metric,
-            &mut Scratch::default(),
-        );
+        let exact = last_two(space.points(), space.weights(), method, metric, &mut Scratch::default());
         let near = point_labels(&space, method, metric);
         let differ = exact.iter().zip(&near).filter(|(a, b)| a != b).count();
-        println!(
-            "{} {}: {differ} of 4096 labels differ",
-            method.name(),
-            metric.name()
-        );
+        println!("{} {}: {differ} of 4096 labels differ", method.name(), metric.name());
     }
 }

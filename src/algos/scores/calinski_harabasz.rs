@@ -27,9 +27,7 @@ pub(super) fn index(space: &Space, labels: &[u32], centroids: &Centroids) -> f64
         .iter()
         .zip(space.weights())
         .zip(labels)
-        .map(|((point, weight), &label)| {
-            weight * squared_distance(point, &centroids.means[label as usize])
-        })
+        .map(|((point, weight), &label)| weight * squared_distance(point, &centroids.means[label as usize]))
         .sum();
     if within == 0.0 {
         return 1.0;

@@ -53,12 +53,7 @@ pub fn score(space: &Space, clusterings: &[Clustering]) -> Vec<Option<Scores>> {
         .iter()
         .zip(clusterings)
         .map(|(labels, clustering)| match labels {
-            Some(labels) => Some(scores_of(
-                space,
-                labels,
-                clustering.clusters,
-                silhouettes.next()?,
-            )),
+            Some(labels) => Some(scores_of(space, labels, clustering.clusters, silhouettes.next()?)),
             None if scorable(clustering) => score_unmerged(space, clustering),
             None => None,
         })
@@ -112,19 +107,8 @@ mod tests {
 
     /// The definition, over all pairs.
     fn silhouette_by_pairs(rows: &[Row], labels: &[u32], clusters: usize) -> f64 {
-        let distance = |a: &Row, b: &Row| {
-            a.iter()
-                .zip(b)
-                .map(|(x, y)| (x - y) * (x - y))
-                .sum::<f64>()
-                .sqrt()
-        };
-        let size = |cluster| {
-            labels
-                .iter()
-                .filter(|&&label| label as usize == cluster)
-                .count() as f64
-        };
+        let distance = |a: &Row, b: &Row| a.iter().zip(b).map(|(x, y)| (x - y) * (x - y)).sum::<f64>().sqrt();
+        let size = |cluster| labels.iter().filter(|&&label| label as usize == cluster).count() as f64;
         let value = |i: usize| {
             let own = labels[i] as usize;
             let sum = |cluster: usize| -> f64 {
@@ -140,11 +124,7 @@ mod tests {
                 .map(|cluster| sum(cluster) / size(cluster))
                 .fold(f64::INFINITY, f64::min);
             let larger = within.max(between);
-            if larger > 0.0 {
-                (between - within) / larger
-            } else {
-                0.0
-            }
+            if larger > 0.0 { (between - within) / larger } else { 0.0 }
         };
         (0..rows.len()).map(value).sum::<f64>() / rows.len() as f64
     }
@@ -185,8 +165,7 @@ mod tests {
                 candidates.truncate(2);
                 for (scores, candidate) in score(&space, &candidates).iter().zip(&candidates) {
                     let direct = silhouette_by_pairs(&rows, &candidate.labels, candidate.clusters);
-                    worst = worst
-                        .max((scores.expect("two clusters or more").silhouette - direct).abs());
+                    worst = worst.max((scores.expect("two clusters or more").silhouette - direct).abs());
                 }
             }
         }

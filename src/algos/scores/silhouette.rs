@@ -47,10 +47,7 @@ fn group(space: &Space, labelings: &[(&[u32], usize)]) -> (Elements, Vec<Vec<u32
     let cells = &space.cells().of_point;
     let key = |point: u32| {
         let point = point as usize;
-        (
-            cells[point],
-            labelings.iter().map(move |(labels, _)| labels[point]),
-        )
+        (cells[point], labelings.iter().map(move |(labels, _)| labels[point]))
     };
     let agree = |a: u32, b: u32| {
         let ((cell_a, labels_a), (cell_b, labels_b)) = (key(a), key(b));
@@ -77,8 +74,7 @@ fn group(space: &Space, labelings: &[(&[u32], usize)]) -> (Elements, Vec<Vec<u32
         let spread: f64 = members
             .iter()
             .map(|&member| {
-                space.weights()[member as usize]
-                    * squared_distance(&space.points()[member as usize], &centre).sqrt()
+                space.weights()[member as usize] * squared_distance(&space.points()[member as usize], &centre).sqrt()
             })
             .sum();
         centres.push(centre);
@@ -144,20 +140,12 @@ impl Elements {
             .map(|&(labels, clusters)| self.plan(labels, clusters))
             .collect();
         let outside: Vec<usize> = (0..n)
-            .filter(|&i| {
-                plans
-                    .iter()
-                    .any(|plan| plan.labels[i] as usize != plan.largest)
-            })
+            .filter(|&i| plans.iter().any(|plan| plan.labels[i] as usize != plan.largest))
             .collect();
         for plan in &mut plans {
             plan.outside = outside.iter().map(|&i| plan.labels[i]).collect();
             let largest = plan.largest as u32;
-            plan.mask = plan
-                .outside
-                .iter()
-                .map(|&label| f64::from(label != largest))
-                .collect();
+            plan.mask = plan.outside.iter().map(|&label| f64::from(label != largest)).collect();
         }
         let columns = self
             .columns
@@ -186,8 +174,7 @@ impl Elements {
             weights[label as usize] += weight;
             counts[label as usize] += 1;
         }
-        let largest =
-            (0..clusters).fold(0, |most, c| if counts[c] > counts[most] { c } else { most });
+        let largest = (0..clusters).fold(0, |most, c| if counts[c] > counts[most] { c } else { most });
         Plan {
             labels,
             weights,
@@ -198,14 +185,7 @@ impl Elements {
     }
 
     /// The distance sums of a rank of element i to each cluster.
-    fn sums_by_cluster(
-        &self,
-        i: usize,
-        plan: &Plan<'_>,
-        distances: &[f64],
-        total: f64,
-        sums: &mut [f64],
-    ) {
+    fn sums_by_cluster(&self, i: usize, plan: &Plan<'_>, distances: &[f64], total: f64, sums: &mut [f64]) {
         sums.fill(0.0);
         if let [_, _] = sums {
             sums[1 - plan.largest] = dot(distances, &plan.mask);
@@ -234,12 +214,7 @@ impl Elements {
         let distance: f64 = members
             .map(|j| self.weights[j] * squared_distance(&self.place(j), &place).sqrt())
             .sum();
-        distance
-            + if plan.labels[i] == largest {
-                self.inner(i)
-            } else {
-                0.0
-            }
+        distance + if plan.labels[i] == largest { self.inner(i) } else { 0.0 }
     }
 }
 
@@ -256,11 +231,7 @@ fn value(sums: &[f64], weights: &[f64], own: usize) -> f64 {
         .map(|(_, (sum, weight))| sum / weight)
         .fold(f64::INFINITY, f64::min);
     let larger = within.max(between);
-    if larger > 0.0 {
-        (between - within) / larger
-    } else {
-        0.0
-    }
+    if larger > 0.0 { (between - within) / larger } else { 0.0 }
 }
 
 fn weighted_distances(columns: &[Vec<f64>; 4], weights: &[f64], centre: &Row, out: &mut [f64]) {
@@ -268,14 +239,8 @@ fn weighted_distances(columns: &[Vec<f64>; 4], weights: &[f64], centre: &Row, ou
     let [a, b, c, d] = columns.each_ref().map(|column| &column[..n]);
     let weights = &weights[..n];
     for i in 0..n {
-        let gap = [
-            a[i] - centre[0],
-            b[i] - centre[1],
-            c[i] - centre[2],
-            d[i] - centre[3],
-        ];
-        out[i] = weights[i]
-            * (gap[0] * gap[0] + gap[1] * gap[1] + gap[2] * gap[2] + gap[3] * gap[3]).sqrt();
+        let gap = [a[i] - centre[0], b[i] - centre[1], c[i] - centre[2], d[i] - centre[3]];
+        out[i] = weights[i] * (gap[0] * gap[0] + gap[1] * gap[1] + gap[2] * gap[2] + gap[3] * gap[3]).sqrt();
     }
 }
 
@@ -295,12 +260,7 @@ fn sum(values: &[f64]) -> f64 {
 fn dot(values: &[f64], mask: &[f64]) -> f64 {
     let mut lanes = [0.0; 8];
     let (left, right) = (values.chunks_exact(8), mask.chunks_exact(8));
-    let rest: f64 = left
-        .remainder()
-        .iter()
-        .zip(right.remainder())
-        .map(|(a, b)| a * b)
-        .sum();
+    let rest: f64 = left.remainder().iter().zip(right.remainder()).map(|(a, b)| a * b).sum();
     for (a, b) in left.zip(right) {
         for lane in 0..8 {
             lanes[lane] += a[lane] * b[lane];
