@@ -1,5 +1,7 @@
 //! The simulator through its library interface: jobs in memory and on disk.
 
+#![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use mt_detector::simulate::faults::{RankFactor, RankSeconds, Rerun, Stall};

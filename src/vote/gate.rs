@@ -1,5 +1,7 @@
 //! With pipeline stages: a rank that is hardly slower than the fastest in the slowest steps goes back to fast.
 
+use std::cmp::Ordering;
+
 use crate::features::STEP_TIMER;
 use crate::job::{Job, TimerTable};
 
@@ -44,8 +46,8 @@ impl SlowStepGate {
     /// Whether a rank may be called slow: at or above the factor, or not measured in the slowest steps.
     #[must_use]
     pub fn passes(&self, rank: usize) -> bool {
-        // False for NaN: a rank without a row in the slowest steps is not acquitted by them.
-        !(self.seconds[rank] < self.factor * self.fastest)
+        // A rank without a row in the slowest steps (NaN) is not acquitted by them.
+        self.seconds[rank].partial_cmp(&(self.factor * self.fastest)) != Some(Ordering::Less)
     }
 
     /// How many times the fastest rank's compute time a rank takes.
