@@ -515,3 +515,54 @@ fn help_and_version_are_there() {
             .starts_with("mt-detector ")
     );
 }
+
+#[test]
+fn parts_of_files_that_can_not_matter_are_not_read() {
+    let workdir = Workdir::new();
+    let frame = ParquetReader::new(std::fs::File::open(fixture("slow-rank.parquet")).expect("the fixture"))
+        .finish()
+        .expect("a frame");
+    let height = frame.height();
+    let other = Column::new("job".into(), vec!["other"; height]);
+    let mut both = frame.clone();
+    both.with_column(other).expect("a column of the same length");
+    both.vstack_mut(&frame).expect("the same columns");
+    let rows = height as u64;
+    let file = std::fs::File::create(workdir.path("both.parquet")).expect("a file");
+    ParquetWriter::new(file)
+        .with_statistics(StatisticsOptions::full())
+        .with_row_group_size(Some(height / 6))
+        .finish(&mut both)
+        .expect("a file");
+    let run = |args: &[&str]| {
+        let args = [&["analyze", "both.parquet", "--no-files", "--format", "json"], args].concat();
+        workdir.run(&args).succeeded().json()
+    };
+    let count = |json: &serde_json::Value, name: &str| json["data_quality"][name].as_u64().expect("a count");
+
+    let json = run(&["--job-id", "slow-rank"]);
+    assert_eq!(count(&json, "rows_read") + count(&json, "rows_not_read"), 2 * rows);
+    assert!(
+        count(&json, "rows_not_read") >= rows * 5 / 6,
+        "the other job's row groups are skipped: {json}"
+    );
+    assert_eq!(json["anomaly_ranks"], serde_json::json!([5]));
+
+    // A window in the middle: what lies before it still tells where the run began.
+    let json = run(&["--job-id", "slow-rank", "--iterations", "5-20"]);
+    assert_eq!(
+        json["window"]["first_iteration"], 11,
+        "warm-up counts from the first iteration of the run"
+    );
+    assert_eq!(json["runs"][0]["first_iteration"], 1);
+
+    // Start-up is where the run began, not where the bound is; the topology was written before it too.
+    let late = run(&["--job-id", "slow-rank", "--start", "2026-01-01 08:01:30"]);
+    assert_eq!(late["window"]["first_iteration"], 21, "{late}");
+    assert_eq!(late["topology"]["sizes"]["pp"], 2, "{late}");
+    let early = run(&["--job-id", "slow-rank", "--end", "2026-01-01 08:01:00"]);
+    assert!(
+        count(&early, "rows_not_read") > count(&json, "rows_not_read"),
+        "later row groups are skipped: {early}"
+    );
+}

@@ -9,7 +9,7 @@ use super::quality::DataQuality;
 use super::runs::{Run, Runs};
 use super::topology::Topology;
 use super::window::Selection;
-use crate::source::{Micros, SourceError, timestamp};
+use crate::source::{Micros, SourceError};
 
 /// Holes that a table may have for each row in it, before it is refused as too sparse.
 const HOLES_PER_ROW: usize = 64;
@@ -40,7 +40,7 @@ pub struct Job {
     pub timers: Vec<TimerTable>,
     /// Parallel groups.
     pub topology: Topology,
-    /// Runs in the time bounds, in the order in which they came.
+    /// Runs up to `--end`, in the order in which they came.
     pub runs: Vec<Run>,
     /// What was read and left out.
     pub quality: DataQuality,
@@ -74,11 +74,7 @@ impl Job {
         let rows: usize = chunks.iter().map(TimerRows::len).sum();
         if rows == 0 {
             return Err(SourceError::NoRows(why_nothing_is_left(
-                &id,
-                selection,
-                &runs.runs,
-                collected.times,
-                &quality,
+                &id, selection, &runs.runs, &quality,
             )));
         }
         let (tables, used) = tabulate(&chunks, &collected.timers.names, &ranks, &iterations)?;
@@ -307,13 +303,7 @@ fn zeros(tables: &[TimerTable]) -> u64 {
     tables.iter().map(zeros).sum()
 }
 
-fn why_nothing_is_left(
-    id: &str,
-    selection: &Selection,
-    runs: &[Run],
-    times: Option<(Micros, Micros)>,
-    quality: &DataQuality,
-) -> String {
+fn why_nothing_is_left(id: &str, selection: &Selection, runs: &[Run], quality: &DataQuality) -> String {
     if let Some(asked) = &selection.rerun
         && !runs.iter().any(|run| run.uuid == *asked)
     {
@@ -348,16 +338,8 @@ fn why_nothing_is_left(
     if !took.is_empty() {
         why += &format!(": {}", took.join(", "));
     }
-    match times {
-        _ if !spans.is_empty() => why += &format!("; the job has {}", spans.join(", then ")),
-        Some((first, last)) => {
-            why += &format!(
-                "; its rows lie between {} and {}",
-                timestamp::format(first),
-                timestamp::format(last)
-            );
-        }
-        None => {}
+    if !spans.is_empty() {
+        why += &format!("; the job has {}", spans.join(", then "));
     }
     why
 }

@@ -122,7 +122,11 @@ impl Scan for Catalog {
             .metric_name
             .as_ref()
             .is_none_or(|(first, last)| first.as_str() <= GROUPS && GROUPS <= last.as_str());
-        if groups { Need::Everything } else { Need::Keys }
+        if groups {
+            Need::KeysUnlessMetric(GROUPS)
+        } else {
+            Need::Keys
+        }
     }
 
     fn digest(&self, rows: Rows) -> Self::Digest {

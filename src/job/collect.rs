@@ -35,7 +35,7 @@ impl TimerRows {
     }
 }
 
-/// What is known of a run from all of its timer rows in the time bounds, in the window or not.
+/// What is known of a run from all of its timer rows up to `--end`, in the window or not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RunExtent {
     pub first_time: Micros,
@@ -93,14 +93,12 @@ pub struct Collector<'a> {
     pub(super) job: Option<String>,
     pub(super) timers: Names,
     pub(super) runs: Names,
-    /// Parallel to `runs`; `None` for a run of which no timer row is in the time bounds.
+    /// Parallel to `runs`; `None` for a run without a timer row up to `--end`.
     pub(super) extents: Vec<Option<RunExtent>>,
     pub(super) chunks: Vec<TimerRows>,
     pub(super) nodes: Latest<u32, String>,
     /// (group name, rank) -> position.
     pub(super) groups: Latest<(String, u32), u32>,
-    /// Times of the job's first and last row, in the time bounds or not.
-    pub(super) times: Option<(Micros, Micros)>,
     pub(super) quality: DataQuality,
 }
 
@@ -117,7 +115,6 @@ impl<'a> Collector<'a> {
             chunks: Vec::new(),
             nodes: Latest::new(),
             groups: Latest::new(),
-            times: None,
             quality: DataQuality::default(),
         }
     }
@@ -139,7 +136,6 @@ pub struct Digest {
     rows: TimerRows,
     nodes: Latest<u32, String>,
     groups: Latest<(String, u32), u32>,
-    times: Option<(Micros, Micros)>,
     quality: DataQuality,
 }
 
@@ -170,21 +166,21 @@ impl Scan for Collector<'_> {
             return Need::Nothing;
         }
         let selection = self.selection;
-        let after = part
-            .timestamp
-            .is_some_and(|(first, _)| selection.end.is_some_and(|end| end < first));
-        let before = part
-            .timestamp
-            .is_some_and(|(_, last)| selection.start.is_some_and(|start| last < start));
-        if after || before {
+        let before_end = |&(first, _): &(Micros, Micros)| selection.end.is_none_or(|end| first <= end);
+        if !part.timestamp.as_ref().is_none_or(before_end) {
             return Need::Nothing;
         }
-        let in_window = part
-            .iteration
-            .is_none_or(|(first, last)| selection.iterations.overlaps(first, last));
-        // Group rows are written once, at an iteration that may lie outside of the window.
-        if in_window || groups {
-            Need::Everything
+        let after_start = |&(_, last): &(Micros, Micros)| selection.start.is_none_or(|start| start <= last);
+        let in_iterations = |&(first, last): &(i64, i64)| selection.iterations.overlaps(first, last);
+        if timers
+            && part.timestamp.as_ref().is_none_or(after_start)
+            && part.iteration.as_ref().is_none_or(in_iterations)
+        {
+            return Need::Everything;
+        }
+        // What lies before the window tells where a run began, and group rows are written once, at its beginning.
+        if groups {
+            Need::KeysUnlessMetric(GROUPS)
         } else {
             Need::Keys
         }
@@ -243,8 +239,7 @@ impl Scan for Collector<'_> {
                 quality.unreadable_rows += 1;
                 continue;
             }
-            digest.times = widest(digest.times, Some((time, time)));
-            if !self.selection.contains_time(time) {
+            if self.selection.end.is_some_and(|end| end < time) {
                 quality.outside_time += 1;
                 continue;
             }
@@ -274,6 +269,10 @@ impl Scan for Collector<'_> {
             match &mut digest.extents[run as usize] {
                 Some(known) => known.merge(&extent),
                 none => *none = Some(extent),
+            }
+            if self.selection.start.is_some_and(|start| time < start) {
+                quality.outside_time += 1;
+                continue;
             }
             if !self.selection.iterations.contains(iteration) {
                 quality.outside_iterations += 1;
@@ -312,7 +311,6 @@ impl Scan for Collector<'_> {
     fn absorb(&mut self, digest: Digest) -> Result<(), SourceError> {
         self.note_jobs(digest.jobs)?;
         self.quality.add(&digest.quality);
-        self.times = widest(self.times, digest.times);
         let timers: Vec<u32> = digest.timer_words.iter().map(|name| self.timers.code(name)).collect();
         let runs: Vec<u32> = digest.run_words.iter().map(|name| self.runs.code(name)).collect();
         self.extents.resize(self.runs.names.len(), None);
@@ -357,13 +355,6 @@ impl Collector<'_> {
             }
         }
         Ok(())
-    }
-}
-
-fn widest(one: Option<(Micros, Micros)>, other: Option<(Micros, Micros)>) -> Option<(Micros, Micros)> {
-    match (one, other) {
-        (Some((first, last)), Some((begin, end))) => Some((first.min(begin), last.max(end))),
-        (one, other) => one.or(other),
     }
 }
 

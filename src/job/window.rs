@@ -94,7 +94,7 @@ impl fmt::Display for IterationRange {
 pub struct Selection {
     /// The job; `None` takes the only one that the source holds.
     pub job: Option<String>,
-    /// Rows written before this moment are left out.
+    /// Timer rows written before this moment are left out; they still tell where a run began.
     pub start: Option<Micros>,
     /// Rows written after this moment are left out.
     pub end: Option<Micros>,
@@ -104,14 +104,6 @@ pub struct Selection {
     pub rerun: Option<String>,
     /// Iterations dropped at the beginning of every run.
     pub warmup: u32,
-}
-
-impl Selection {
-    /// Whether a moment lies in the time bounds (both included).
-    #[must_use]
-    pub fn contains_time(&self, moment: Micros) -> bool {
-        self.start.is_none_or(|start| start <= moment) && self.end.is_none_or(|end| moment <= end)
-    }
 }
 
 #[cfg(test)]

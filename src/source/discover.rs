@@ -1,5 +1,6 @@
 //! From the paths on the command line to the files behind them.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -84,7 +85,11 @@ pub fn discover(names: &[String]) -> Result<Discovered, SourceError> {
         }
     }
     found.files.sort_by(|a, b| a.path.cmp(&b.path));
-    found.files.dedup_by(|a, b| a.path == b.path);
+    // The same file may be named twice in different words; the first of them stays.
+    let mut known = BTreeSet::new();
+    found
+        .files
+        .retain(|file| known.insert(file.path.canonicalize().unwrap_or_else(|_| file.path.clone())));
     found.passed_over.sort();
     found.passed_over.dedup();
     Ok(found)
@@ -223,7 +228,8 @@ mod tests {
         let folder = folder_with(&["b.parquet"]);
         let file = folder.path().join("b.parquet").display().to_string();
         let pattern = folder.path().join("*.parquet").display().to_string();
-        assert_eq!(discover(&[file, pattern]).expect("found").files.len(), 1);
+        let roundabout = folder.path().join(".").join("b.parquet").display().to_string();
+        assert_eq!(discover(&[file, pattern, roundabout]).expect("found").files.len(), 1);
     }
 
     #[test]

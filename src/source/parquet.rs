@@ -24,6 +24,8 @@ pub(super) struct Part {
     /// The file's metadata cut down to this row group, so that the reader walks over no other.
     metadata: Arc<FileMetadata>,
     columns: Arc<Vec<String>>,
+    /// With a row of this metric in it, these columns are read instead.
+    unless_metric: Option<(&'static str, Arc<Vec<String>>)>,
     row_group: usize,
     first_row: usize,
     rows: usize,
@@ -51,13 +53,14 @@ pub(super) fn plan(
     let (mut parts, mut skipped) = (Vec::new(), Vec::new());
     for (row_group, group) in metadata.row_groups.iter().enumerate() {
         let statistics = statistics_of(group, &metadata);
-        let columns = match need(&statistics) {
+        let (columns, unless_metric) = match need(&statistics) {
             Need::Nothing => {
                 skipped.push(statistics);
                 continue;
             }
-            Need::Keys => &keys,
-            Need::Everything => &everything,
+            Need::Keys => (&keys, None),
+            Need::KeysUnlessMetric(metric) => (&keys, Some((metric, Arc::clone(&everything)))),
+            Need::Everything => (&everything, None),
         };
         let mut alone = FileMetadata::clone(&metadata);
         alone.row_groups = vec![group.clone()];
@@ -68,6 +71,7 @@ pub(super) fn plan(
                 path: Arc::clone(&path),
                 metadata: Arc::clone(&alone),
                 columns: Arc::clone(columns),
+                unless_metric: unless_metric.clone(),
                 row_group,
                 first_row,
                 rows: BATCH_ROWS.min(group.num_rows() - first_row),
@@ -83,11 +87,21 @@ impl Part {
     /// # Errors
     /// Pages that can't be decoded, a column of a wrong type.
     pub(super) fn read(&self) -> Result<Rows, SourceError> {
+        let rows = self.read_columns(&self.columns)?;
+        match &self.unless_metric {
+            Some((metric, columns)) if rows.metric_name.words.iter().any(|word| word == metric) => {
+                self.read_columns(columns)
+            }
+            _ => Ok(rows),
+        }
+    }
+
+    fn read_columns(&self, columns: &[String]) -> Result<Rows, SourceError> {
         let file = File::open(self.path.as_path()).map_err(SourceError::io(self.path.as_path()))?;
         let frame = guarded(|| {
             let mut reader = ParquetReader::new(file)
                 .read_parallel(ParallelStrategy::None)
-                .with_columns(Some(self.columns.to_vec()))
+                .with_columns(Some(columns.to_vec()))
                 .with_slice(Some((self.first_row, self.rows)));
             reader.set_metadata(Arc::clone(&self.metadata));
             reader.finish()

@@ -33,6 +33,8 @@ pub enum Need {
     Nothing,
     /// Every column but `metric_values`.
     Keys,
+    /// Every column if the part holds a row of this metric, else every one but `metric_values`.
+    KeysUnlessMetric(&'static str),
     /// Every column of the contract.
     Everything,
 }
