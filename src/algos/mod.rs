@@ -1,6 +1,6 @@
 //! Six ways to split the ranks of one timer, and the choice of the best labelling of each.
 //!
-//! Every algorithm offers a grid of labellings ([`Algorithm::candidates`]); [`tune`] scores them and keeps the best;
+//! Every algorithm offers a grid of labellings ([`Algorithm::candidates`]); [`tune()`] scores them and keeps the best;
 //! [`slow_ranks`] folds its clusters into two and calls the group with the higher raw mean slow.
 //! All of it is deterministic and independent of thread count and of the order of the ranks (see [`Space`]).
 //! Reference for every behaviour: scikit-learn; `tests/scikit_learn.rs` holds us to it.

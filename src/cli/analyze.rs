@@ -46,7 +46,7 @@ pub struct AnalyzeArgs {
     /// Rules of the verdict
     #[arg(long, value_enum, default_value_t = Rules::Classic)]
     rules: Rules,
-    /// Folder for the results [default: prediction_results/prediction_<UTC time>]
+    /// Folder for the results [default: prediction_results/prediction_{UTC time}]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Replace an earlier result folder at --out

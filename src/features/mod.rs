@@ -1,7 +1,7 @@
 //! From a job's tables to what is clustered: four features a rank and timer, the timers that tell nothing set
 //! aside, the columns scaled.
 //!
-//! Data flows [`aggregate`] -> [`select`] -> [`robust_scale`].
+//! Data flows [`aggregate()`] -> [`select`] -> [`robust_scale`].
 
 mod aggregate;
 mod filter;

@@ -1,6 +1,6 @@
 //! Where rows come from: files of `megatron_metrics` in four formats, read in batches that a [`Scan`] digests.
 //!
-//! Data flows [`discover`] -> [`scan()`] -> [`Rows`] -> whatever implements [`Scan`]. A source other than files
+//! Data flows [`discover()`] -> [`scan()`] -> [`Rows`] -> whatever implements [`Scan`]. A source other than files
 //! makes [`Rows`] too and feeds the same scans.
 
 mod arrow;

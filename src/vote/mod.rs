@@ -1,6 +1,6 @@
 //! From labels to names: timers vote inside an algorithm, algorithms vote on ranks.
 //!
-//! Data flows [`ballot`] (one algorithm's labels over timers) -> [`gate`] (pipelines: is it slow enough to
+//! Data flows [`ballot()`] (one algorithm's labels over timers) -> [`SlowStepGate`] (pipelines: is it slow enough to
 //! matter) -> [`elect`] (over algorithms).
 
 mod ballot;
