@@ -155,6 +155,7 @@ fn arguments_that_make_no_sense() {
         (&["--gate-factor", "inf"], "--gate-factor"),
         (&["--timer-weight", "forward-compute"], "--timer-weight"),
         (&["--threads", "0"], "--threads"),
+        (&["--threads", "100000"], "--threads"),
     ] {
         let all: Vec<&str> = ["a.ndjson"].iter().chain(args).copied().collect();
         let outcome = workdir.run(&[&["analyze"], &all[..]].concat());

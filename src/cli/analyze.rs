@@ -101,6 +101,9 @@ enum Format {
     Json,
 }
 
+/// More threads than any machine has processors for them; the operating system may refuse or choke on more.
+const MOST_THREADS: usize = 1024;
+
 /// The arguments with every default and check applied.
 struct Request {
     selection: Selection,
@@ -178,8 +181,8 @@ impl AnalyzeArgs {
             );
             return Err(ArgumentError::new("--start", reason).into());
         }
-        if self.threads == Some(0) {
-            return Err(ArgumentError::new("--threads", "at least 1 is needed").into());
+        if self.threads.is_some_and(|threads| !(1..=MOST_THREADS).contains(&threads)) {
+            return Err(ArgumentError::new("--threads", format!("between 1 and {MOST_THREADS} are possible")).into());
         }
         Ok(Request {
             selection: Selection {
