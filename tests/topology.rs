@@ -220,7 +220,7 @@ fn flags_that_do_not_fit_are_bad_arguments() {
         (
             "without",
             &["--pp", "3"],
-            "pp 3 = 3 does not fit the job's 16 ranks (last rank 15, plus 1)",
+            "pp 3 = 3 does not fit the job's 16 ranks (0 to the last that wrote rows)",
         ),
         (
             "without",

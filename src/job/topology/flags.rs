@@ -87,11 +87,11 @@ pub enum TopologyError {
         rows: u32,
     },
     /// Sizes that do not make up the number of ranks.
-    #[error("{sizes} does not fit the job's {world} ranks (last rank {last}, plus 1)", last = world.saturating_sub(1))]
+    #[error("{sizes} does not fit the job's {world} ranks (0 to the last that wrote rows)")]
     World {
         /// The sizes with their product.
         sizes: String,
-        /// Last rank, plus 1.
+        /// Number of ranks, by the last of them.
         world: u64,
     },
     /// A data-parallel size alone where several sizes could make up for the rest.
@@ -101,7 +101,7 @@ pub enum TopologyError {
         dp: u32,
         /// Ranks of a replica, over its context-parallel size.
         rest: u64,
-        /// Last rank, plus 1.
+        /// Number of ranks, by the last of them.
         world: u64,
     },
     /// An order or expert-parallel size for a job of which no size is known.

@@ -21,12 +21,21 @@ const INTERLEAVED: [&str; 3] = [
 ];
 /// Timers that tensor-parallel peers leave together, the more telling first.
 const COMPUTE: [&str; 2] = ["backward-compute", "forward-compute"];
+/// Timers that are written alone too: next to no others, the absence of point-to-point timers tells nothing.
+const ALONE: [&str; 4] = [
+    "backward-compute",
+    "forward-compute",
+    "interval-time",
+    "self-attention-linear-qkv",
+];
 
 /// Share of the ranks whose timers must fit the stages.
 const STAGES_FIT: f64 = 0.9;
+/// Share of the neighbours whose computing times must fit groups of more than one rank.
+const UNITS_FIT: f64 = 0.9;
 /// Difference of two ranks' times (log) below which they are equal: what the clocks leave between peers.
 const EQUAL: f64 = 3e-4;
-/// The same as a share of what unlike neighbours differ by.
+/// The same as a share of what the nearest members of different groups differ by.
 const EQUAL_SHARE: f64 = 0.1;
 
 /// Blocks of consecutive ranks: `stage(r) = r / block mod stages`.
@@ -44,6 +53,8 @@ impl Grid {
 
 /// The topology that explains the timers of `ranks` (ascending), or nothing where they tell none.
 ///
+/// Where only every n-th rank wrote rows, the grid is that of the ranks that did.
+///
 /// Time O(ranks x iterations), besides O(ranks x divisors of the number of ranks).
 pub(super) fn infer(ranks: &[u32], timers: &[TimerTable]) -> Option<Topology> {
     let table = |name: &str| timers.iter().find(|timer| timer.name == name);
@@ -56,6 +67,9 @@ pub(super) fn infer(ranks: &[u32], timers: &[TimerTable]) -> Option<Topology> {
         }
         fires
     };
+    let stride = stride(ranks);
+    let written = ranks;
+    let ranks: &[u32] = &written.iter().map(|rank| rank / stride).collect::<Vec<_>>();
     let world = u64::from(*ranks.last()?) + 1;
     if fires(&INTERLEAVED).contains(&true) {
         return None;
@@ -67,7 +81,9 @@ pub(super) fn infer(ranks: &[u32], timers: &[TimerTable]) -> Option<Topology> {
     let (grid, stages_fit, stages_from) = if ends.iter().all(|&end| end == (false, false)) {
         // These timers are of one log level: computing without sending means that there is nobody to send to.
         let computing = fires(&COMPUTE).into_iter().filter(|&fires| fires).count();
-        if computing == 0 {
+        let others = timers.iter().map(|timer| timer.name.as_str());
+        let others: Vec<&str> = others.filter(|name| !ALONE.contains(name)).collect();
+        if computing == 0 || !fires(&others).contains(&true) {
             return None;
         }
         let one = Grid {
@@ -88,7 +104,7 @@ pub(super) fn infer(ranks: &[u32], timers: &[TimerTable]) -> Option<Topology> {
         (grid, fit, from)
     };
     let repeated = grid.stages * grid.block < world;
-    let (unit, units_fit, units_from) = match equal_neighbours(ranks, &compute, grid.block) {
+    let (unit, units_fit, units_from) = match neighbours(ranks, &compute, grid.block) {
         // Blocks that come again hold one unit each.
         Some(pairs) => pairs.unit(grid.block, repeated),
         None if repeated || grid.block == 1 => (grid.block, 1.0, "nobody has a neighbour to compare with".to_owned()),
@@ -115,7 +131,11 @@ pub(super) fn infer(ranks: &[u32], timers: &[TimerTable]) -> Option<Topology> {
             .collect::<BTreeMap<_, _>>(),
         origin: TopologyOrigin::Inferred {
             sure: stages_fit * units_fit * seen,
-            from: format!("{stages_from}; {units_from}; {iterations} iterations"),
+            from: match stride {
+                1 => format!("{stages_from}; {units_from}; {iterations} iterations"),
+                // Commonly one rank of each tensor-parallel group.
+                _ => format!("{stages_from}; {units_from}; {iterations} iterations; one rank in {stride} wrote rows"),
+            },
         },
         places: ranks.iter().map(place).collect(),
     })
@@ -175,17 +195,26 @@ fn kinds_fit(ranks: &[u32], ends: &[(bool, bool)], grid: Grid) -> f64 {
         .fold(1.0, f64::min)
 }
 
-/// Neighbours (r, r + 1) inside of blocks: r, and whether both take equally long.
+/// Neighbours (r, r + 1) inside of blocks: r, and how far apart their times are (log, the median iteration).
 struct Neighbours {
-    pairs: Vec<(u32, bool)>,
+    pairs: Vec<(u32, f64)>,
 }
 
 impl Neighbours {
-    /// The size of the units that agrees best with who is equal to whom, the share of pairs that agree, and words.
+    /// The size of the groups that agrees best with who is equal to whom, the share of pairs that agree, and words.
+    ///
+    /// Each size sets its own scale: members are equal by what the neighbours across its borders differ by.
     fn unit(&self, block: u64, fixed: bool) -> (u64, f64, String) {
         let agreeing = |unit: u64| {
-            let agrees = |&&(rank, equal): &&(u32, bool)| equal != (u64::from(rank) + 1).is_multiple_of(unit);
-            self.pairs.iter().filter(agrees).count()
+            let border = |&rank: &u32| (u64::from(rank) + 1).is_multiple_of(unit);
+            let across = self.pairs.iter().filter(|(rank, _)| border(rank));
+            let mut across: Vec<f64> = across.map(|&(_, far)| far).collect();
+            let usual = quantile(&mut across, 0.5).unwrap_or(0.0);
+            let limit = EQUAL.max(EQUAL_SHARE * usual);
+            self.pairs
+                .iter()
+                .filter(|(rank, far)| (*far < limit) != border(rank))
+                .count()
         };
         let candidates = if fixed { vec![block] } else { divisors(block) };
         let (mut unit, mut agree) = (block, 0);
@@ -196,12 +225,18 @@ impl Neighbours {
             }
         }
         let all = self.pairs.len();
+        let share = |count: usize| count as f64 / all as f64;
+        if !fixed && unit > 1 && share(agree) < UNITS_FIT {
+            let single = agreeing(1);
+            let from = format!("computing times of only {agree} of {all} neighbours fit groups of {unit}, none taken");
+            return (1, share(single), from);
+        }
         let from = format!("computing times of {agree} of {all} neighbours fit groups of {unit}");
-        (unit, agree as f64 / all as f64, from)
+        (unit, share(agree), from)
     }
 }
 
-fn equal_neighbours(ranks: &[u32], compute: &[&TimerTable], block: u64) -> Option<Neighbours> {
+fn neighbours(ranks: &[u32], compute: &[&TimerTable], block: u64) -> Option<Neighbours> {
     let mut far = Vec::new();
     let mut differences = Vec::new();
     for (row, pair) in ranks.windows(2).enumerate() {
@@ -221,21 +256,28 @@ fn equal_neighbours(ranks: &[u32], compute: &[&TimerTable], block: u64) -> Optio
         });
         far.extend(typical.map(|typical| (rank, typical)));
     }
-    let mut distances: Vec<f64> = far.iter().map(|&(_, distance)| distance).collect();
-    let usual = quantile(&mut distances, 0.9)?;
-    let limit = EQUAL.max(EQUAL_SHARE * usual);
-    Some(Neighbours {
-        pairs: far
-            .into_iter()
-            .map(|(rank, distance)| (rank, distance < limit))
-            .collect(),
-    })
+    (!far.is_empty()).then_some(Neighbours { pairs: far })
 }
 
 /// The value below which a share of the values lies; the lower one between two.
 fn quantile(values: &mut [f64], share: f64) -> Option<f64> {
     let at = (share * values.len().checked_sub(1)? as f64) as usize;
     Some(*values.select_nth_unstable_by(at, f64::total_cmp).1)
+}
+
+/// The greatest step that leads from 0 to every rank.
+pub(super) fn stride(ranks: &[u32]) -> u32 {
+    let common = |a: u32, b: u32| {
+        let (mut a, mut b) = (a, b);
+        while b > 0 {
+            (a, b) = (b, a % b);
+        }
+        a
+    };
+    match ranks {
+        [_, _, ..] => ranks.iter().copied().fold(0, common).max(1),
+        _ => 1,
+    }
 }
 
 /// Ascending.

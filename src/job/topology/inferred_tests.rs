@@ -15,6 +15,7 @@ fn timers(world: u32, stages: u64, block: u64, unit: u64, iterations: usize) -> 
             let of_unit = (u64::from(rank) / unit * 37 + at as u64 * 11) % 17;
             1.0 + 0.002 * of_unit as f64 + 1e-6 * f64::from(rank)
         }),
+        table("optimizer", &|_, _| 0.1),
         table("forward-recv", &|rank, _| on(ends_at(grid, rank).0)),
         // A zero is a timer that did not run.
         table("forward-send", &|rank, _| if ends_at(grid, rank).1 { 0.5 } else { 0.0 }),
@@ -61,7 +62,7 @@ fn few_iterations_and_misfits_make_less_sure() {
     let of = |iterations| sure(&infer(&ranks(32), &timers(32, 4, 8, 2, iterations)).expect("a grid"));
     assert!(of(1) < of(5) && of(5) < of(50));
     let mut odd = timers(32, 4, 8, 2, 50);
-    odd[2].seconds.row_mut(2).fill(0.0);
+    odd[3].seconds.row_mut(2).fill(0.0);
     let topology = infer(&ranks(32), &odd).expect("a grid");
     assert_eq!(sizes(&topology), [2, 4, 4]);
     assert!(sure(&topology) < of(50));
@@ -71,6 +72,9 @@ fn few_iterations_and_misfits_make_less_sure() {
 fn no_sending_is_one_stage() {
     let mut alone = timers(16, 1, 16, 4, 20);
     assert_eq!(sizes(&infer(&ranks(16), &alone).expect("a grid")), [4, 4, 1]);
+    let optimizer = alone.remove(1);
+    assert!(infer(&ranks(16), &alone).is_none(), "a choice of timers, perhaps");
+    alone.push(optimizer);
     alone.remove(0);
     assert!(infer(&ranks(16), &alone).is_none(), "no computing timer");
     assert!(infer(&[], &alone).is_none());
@@ -78,9 +82,27 @@ fn no_sending_is_one_stage() {
 }
 
 #[test]
+fn slow_groups_do_not_hide_the_others() {
+    let mut slow = timers(32, 1, 32, 2, 20);
+    for rank in [6, 7, 20, 21] {
+        slow[0].seconds.row_mut(rank).mapv_inplace(|seconds| 1.5 * seconds);
+    }
+    assert_eq!(sizes(&infer(&ranks(32), &slow).expect("a grid")), [2, 16, 1]);
+}
+
+#[test]
+fn one_rank_of_each_group_is_enough() {
+    let every_fourth: Vec<u32> = (0..16).map(|group| 4 * group).collect();
+    let topology = infer(&every_fourth, &timers(16, 4, 4, 1, 20)).expect("a grid");
+    assert_eq!(sizes(&topology), [1, 4, 4]);
+    let place = topology.places[5];
+    assert_eq!((place.stage, place.pipeline, place.member), (1, 1, 0));
+}
+
+#[test]
 fn interleaved_schedules_tell_nothing() {
     let mut all = timers(16, 4, 4, 1, 5);
-    all[1].name = "forward-send-forward-recv".to_owned();
+    all[2].name = "forward-send-forward-recv".to_owned();
     assert!(infer(&ranks(16), &all).is_none());
 }
 
@@ -88,8 +110,8 @@ fn interleaved_schedules_tell_nothing() {
 fn stages_that_fit_no_grid_are_not_taken() {
     let mut odd = timers(16, 4, 4, 1, 5);
     for rank in [1, 6, 10, 13] {
-        odd[1].seconds.row_mut(rank).fill(f64::NAN);
         odd[2].seconds.row_mut(rank).fill(f64::NAN);
+        odd[3].seconds.row_mut(rank).fill(f64::NAN);
     }
     assert!(infer(&ranks(16), &odd).is_none());
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::rank_order::{DEFAULT_ORDER, Layout, Sizes};
+use super::inferred::stride;
 use super::{Place, Resolved, Topology, TopologyError, TopologyFlags, TopologyOrigin};
 
 /// The axes of the dense grid, in the order of every array here.
@@ -62,7 +63,8 @@ pub(super) fn resolve(ranks: &[u32], rows: Positions, flags: &TopologyFlags) -> 
         }
     }
     let last = ranks.last().max(rows.of_rank.keys().next_back());
-    let world = last.map_or(0, |&last| u64::from(last) + 1);
+    // Where only one rank of each tensor-parallel group wrote rows, the last group counts whole.
+    let world = last.map_or(0, |&last| u64::from(last) + u64::from(stride(ranks)));
     let stated = [flags.tp, flags.cp, flags.dp, flags.pp];
     let by_rows = rows.dense_sizes();
     let fills_in = (0..AXES.len()).any(|axis| by_rows[axis].is_none() && stated[axis].is_some_and(|size| size > 1));

@@ -78,7 +78,7 @@ fn missing_sizes_follow_from_the_world() {
     let error = of([Some(2), None, None, Some(3)], 32).expect_err("6 does not divide 32");
     assert_eq!(
         error.to_string(),
-        "tp 2 x cp 1 x pp 3 = 6 does not fit the job's 32 ranks (last rank 31, plus 1)"
+        "tp 2 x cp 1 x pp 3 = 6 does not fit the job's 32 ranks (0 to the last that wrote rows)"
     );
     assert!(of([Some(2), Some(1), Some(2), Some(2)], 32).is_err(), "too few");
     assert!(of([Some(u32::MAX), Some(u32::MAX), Some(u32::MAX), Some(u32::MAX)], 32).is_err());
@@ -179,4 +179,14 @@ fn twice_the_same_place_becomes_two_members() {
         ("pp", 1, u32::MAX),
     ]);
     assert!(resolve(&ranks(2), largest, &TopologyFlags::default()).is_ok());
+}
+
+#[test]
+fn one_rank_of_each_group_is_enough_for_flags() {
+    let every_fourth: Vec<u32> = (0..16).map(|group| 4 * group).collect();
+    let topology = resolve(&every_fourth, Positions::default(), &flags(4, 4, None))
+        .expect("64 ranks")
+        .topology;
+    assert_eq!(topology.sizes["dp"], 4);
+    assert_eq!(places(&topology)[5], (1, 1, 0));
 }
