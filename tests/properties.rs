@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use common::{Workdir, fixture};
 use mt_detector::algos::registry;
-use mt_detector::job::{Collector, IterationRange, Job, Selection};
+use mt_detector::job::{Collector, Job, Selection};
 use mt_detector::rules::classic::{ClassicSettings, judge};
 use mt_detector::source::{Rows, Scan, TextColumn};
 use proptest::prelude::*;
@@ -47,14 +47,7 @@ fn cells() -> impl Strategy<Value = Vec<Cell>> {
 }
 
 fn tabulated(cells: &[Cell]) -> Job {
-    let selection = Selection {
-        job: None,
-        start: None,
-        end: None,
-        iterations: IterationRange::default(),
-        rerun: None,
-        warmup: 0,
-    };
+    let selection = Selection::default();
     let mut collector = Collector::new(&selection);
     let mut rows = Rows {
         node: Some(TextColumn::default()),

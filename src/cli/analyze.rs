@@ -9,6 +9,7 @@ use clap::{Args, ValueEnum};
 use super::exit::{ArgumentError, Exit};
 use super::progress::Progress;
 use super::stdout::print;
+use super::topology::TopologyArgs;
 use crate::algos::{Algorithm, registry};
 use crate::job::{IterationRange, Selection, load};
 use crate::report::{Asked, ResultFolder, Summary, json_line, text};
@@ -64,6 +65,8 @@ pub struct AnalyzeArgs {
     /// Threads [default: one a processor]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
+    #[command(flatten, next_help_heading = "Topology (where the job's rows do not give it)")]
+    topology: TopologyArgs,
     #[command(flatten, next_help_heading = "Thresholds")]
     thresholds: Thresholds,
 }
@@ -181,7 +184,10 @@ impl AnalyzeArgs {
             );
             return Err(ArgumentError::new("--start", reason).into());
         }
-        if self.threads.is_some_and(|threads| !(1..=MOST_THREADS).contains(&threads)) {
+        if self
+            .threads
+            .is_some_and(|threads| !(1..=MOST_THREADS).contains(&threads))
+        {
             return Err(ArgumentError::new("--threads", format!("between 1 and {MOST_THREADS} are possible")).into());
         }
         Ok(Request {
@@ -192,6 +198,7 @@ impl AnalyzeArgs {
                 iterations,
                 rerun: self.rerun.clone(),
                 warmup: self.warmup,
+                topology: self.topology.flags()?,
             },
             algorithms: chosen_algorithms(&self.algorithm)?,
             settings: self.thresholds.settings()?,

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use thiserror::Error;
 
+use crate::job::JobError;
 use crate::report::WriteError;
 use crate::simulate::{self, ScenarioError};
 use crate::source::SourceError;
@@ -74,7 +75,15 @@ pub fn exit_of(error: &anyhow::Error) -> Exit {
         if cause.is::<ArgumentError>() || cause.is::<ScenarioError>() {
             return Exit::BadArguments;
         }
-        if let Some(source) = cause.downcast_ref::<SourceError>() {
+        let job = cause.downcast_ref::<JobError>();
+        if let Some(JobError::Topology(_)) = job {
+            return Exit::BadArguments;
+        }
+        let source = match job {
+            Some(JobError::Source(source)) => Some(source),
+            _ => cause.downcast_ref::<SourceError>(),
+        };
+        if let Some(source) = source {
             return match source {
                 source if source.is_no_rows() => Exit::NoRows,
                 _ => Exit::SourceFailed,

@@ -8,6 +8,7 @@ mod jobs;
 mod progress;
 mod simulate;
 mod stdout;
+mod topology;
 
 use std::process::ExitCode;
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use ndarray::Array2;
 
+use super::JobError;
 use super::collect::{Collector, TimerRows, UNKNOWN_NODE};
 use super::quality::DataQuality;
 use super::runs::{Run, Runs};
@@ -61,8 +62,9 @@ impl Job {
     ///
     /// # Errors
     /// [`SourceError::NoRows`] when nothing of the window is left, with what took the rows;
-    /// [`SourceError::TooSparse`] when the rows are too scattered for tables.
-    pub fn assemble(collected: Collector<'_>, selection: &Selection) -> Result<Self, SourceError> {
+    /// [`SourceError::TooSparse`] when the rows are too scattered for tables; [`TopologyError`](super::TopologyError)
+    /// when the selection's topology flags do not fit the job.
+    pub fn assemble(collected: Collector<'_>, selection: &Selection) -> Result<Self, JobError> {
         let id = collected.job.clone().unwrap_or_default();
         let runs = Runs::new(&collected.runs.names, &collected.extents, selection.warmup);
         let mut quality = collected.quality.clone();
@@ -73,9 +75,7 @@ impl Job {
         let iterations = distinct(chunks.iter().flat_map(|rows| &rows.iteration));
         let rows: usize = chunks.iter().map(TimerRows::len).sum();
         if rows == 0 {
-            return Err(SourceError::NoRows(why_nothing_is_left(
-                &id, selection, &runs.runs, &quality,
-            )));
+            return Err(SourceError::NoRows(why_nothing_is_left(&id, selection, &runs.runs, &quality)).into());
         }
         let (tables, used) = tabulate(&chunks, &collected.timers.names, &ranks, &iterations)?;
         quality.duplicates = (rows - used) as u64;
@@ -95,7 +95,9 @@ impl Job {
             .groups
             .into_iter()
             .map(|((group, rank), (_, position))| (group, rank, position));
-        let topology = Topology::from_positions(&ranks, positions);
+        let topology = Topology::resolve(&ranks, positions, &selection.topology, &tables)?;
+        quality.ranks_not_placed = topology.not_placed;
+        let topology = topology.topology;
         Ok(Self {
             id,
             ranks,

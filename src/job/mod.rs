@@ -7,6 +7,7 @@ mod assemble;
 mod catalog;
 mod collect;
 mod quality;
+pub mod rank_order;
 mod runs;
 mod topology;
 mod window;
@@ -16,16 +17,30 @@ pub use catalog::{JobEntry, list_jobs, name_jobs};
 pub use collect::{Collector, GROUPS, TIMERS, TRACE};
 pub use quality::DataQuality;
 pub use runs::Run;
-pub use topology::Topology;
+pub use topology::{Place, Topology, TopologyError, TopologyFlags, TopologyOrigin};
 pub use window::{IterationRange, IterationRangeError, Selection};
 
+use thiserror::Error;
+
 use crate::source::{SourceError, SourceFile, scan};
+
+/// Why there is no job to analyse.
+#[derive(Debug, Error)]
+pub enum JobError {
+    /// The source failed, or holds nothing that was asked for.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// The topology flags do not fit the job.
+    #[error(transparent)]
+    Topology(#[from] TopologyError),
+}
 
 /// Reads the selected window of one job from files.
 ///
 /// # Errors
-/// A file that can't be read; an unknown job, several jobs and none chosen, or an empty window.
-pub fn load(files: &[SourceFile], selection: &Selection, progress: &dyn Fn(u64)) -> Result<Job, SourceError> {
+/// A file that can't be read; an unknown job, several jobs and none chosen, or an empty window; topology flags that
+/// do not fit the job.
+pub fn load(files: &[SourceFile], selection: &Selection, progress: &dyn Fn(u64)) -> Result<Job, JobError> {
     let mut collector = Collector::new(selection);
     let outcome = scan(files, &mut collector, progress);
     let from_stdin = files.iter().any(SourceFile::is_stdin);
@@ -33,7 +48,7 @@ pub fn load(files: &[SourceFile], selection: &Selection, progress: &dyn Fn(u64))
         // Standard input can't be read again for the whole list.
         Err(SourceError::SeveralJobs(_)) if !from_stdin => {
             let jobs = list_jobs(files, progress)?;
-            return Err(SourceError::SeveralJobs(name_jobs(&jobs)));
+            return Err(SourceError::SeveralJobs(name_jobs(&jobs)).into());
         }
         other => other?,
     }
@@ -49,11 +64,12 @@ pub fn load(files: &[SourceFile], selection: &Selection, progress: &dyn Fn(u64))
                 let last = entry.last_time.as_deref().unwrap_or("?");
                 return Err(SourceError::NoRows(format!(
                     "job `{asked}` has rows from {first} to {last}, none of them in the window"
-                )));
+                ))
+                .into());
             }
             name_jobs(&jobs)
         };
-        return Err(SourceError::UnknownJob { asked, there });
+        return Err(SourceError::UnknownJob { asked, there }.into());
     }
     Job::assemble(collector, selection)
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 /// Rows by what became of them; nothing is left out of an analysis without being counted here.
 ///
 /// The rows of the job are `timer_rows_used` plus every count from `trace_rows` on, but for
-/// `zero_durations`, which are kept rows.
+/// `zero_durations`, which are kept rows, and `ranks_not_placed`, which are ranks.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct DataQuality {
     /// Rows that were read, of any job.
@@ -45,6 +45,9 @@ pub struct DataQuality {
     pub warmup: u64,
     /// Rows that repeat (run, timer, rank, iteration) of a later row.
     pub duplicates: u64,
+    /// Ranks (not rows) without `megatron_parallel_group_rank` rows where others have them, in a job of which no rank
+    /// order explains those of the others: they count as a pipeline of their own.
+    pub ranks_not_placed: u64,
 }
 
 impl DataQuality {
@@ -66,7 +69,7 @@ impl DataQuality {
             .collect()
     }
 
-    fn counts_mut(&mut self) -> [(&'static str, &mut u64); 18] {
+    fn counts_mut(&mut self) -> [(&'static str, &mut u64); 19] {
         [
             ("rows_read", &mut self.rows_read),
             ("rows_not_read", &mut self.rows_not_read),
@@ -86,6 +89,7 @@ impl DataQuality {
             ("superseded_by_rerun", &mut self.superseded_by_rerun),
             ("warmup", &mut self.warmup),
             ("duplicates", &mut self.duplicates),
+            ("ranks_not_placed", &mut self.ranks_not_placed),
         ]
     }
 }

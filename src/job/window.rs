@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
+use super::topology::TopologyFlags;
 use crate::source::Micros;
 
 /// A range of iterations, both ends included; an open end is `None`.
@@ -89,8 +90,8 @@ impl fmt::Display for IterationRange {
     }
 }
 
-/// Which rows of the source make up the analysis.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Which rows of the source make up the analysis, and what the caller knows of them.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Selection {
     /// The job; `None` takes the only one that the source holds.
     pub job: Option<String>,
@@ -104,6 +105,8 @@ pub struct Selection {
     pub rerun: Option<String>,
     /// Iterations dropped at the beginning of every run.
     pub warmup: u32,
+    /// Sizes and order of the parallel groups, as far as the caller states them.
+    pub topology: TopologyFlags,
 }
 
 #[cfg(test)]

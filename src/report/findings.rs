@@ -15,7 +15,7 @@ pub struct Finding {
     pub rank: u32,
     /// Its node.
     pub node: String,
-    /// Its pipeline stage, where the job's rows give one.
+    /// Its pipeline stage, where it is known or inferred.
     pub stage: Option<u32>,
     /// The algorithms that call it slow.
     pub voted_by: Vec<String>,
@@ -59,7 +59,7 @@ pub fn findings(job: &Job, verdict: &Verdict) -> Vec<Finding> {
             cause: verdict.cause,
             rank: job.ranks[rank],
             node: job.nodes[rank].clone(),
-            stage: job.topology.stages[rank],
+            stage: job.topology.stage(rank),
             voted_by: slow_by(verdict, |algorithm| algorithm.ranks[rank].slow),
             slow_step_ratio: verdict.slow_step_ratio[rank],
             timers: timers

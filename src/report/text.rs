@@ -8,6 +8,7 @@ use super::error::WriteError;
 use super::findings::Finding;
 use super::summary::{Summary, TimerSummary};
 use crate::features::TimerFate;
+use crate::job::TopologyOrigin;
 
 /// Writes the summary.
 ///
@@ -76,15 +77,22 @@ fn json_array<T: Serialize>(items: &[T]) -> Result<String, WriteError> {
 
 fn parallel_groups(summary: &Summary) -> String {
     let topology = &summary.topology;
-    if !topology.from_rows {
-        return "unknown (no megatron_parallel_group_rank rows), taken as one pipeline stage".to_owned();
-    }
     let sizes: Vec<String> = topology
         .sizes
         .iter()
         .map(|(group, size)| format!("{group} {size}"))
         .collect();
-    sizes.join(", ")
+    let sizes = sizes.join(", ");
+    match &topology.origin {
+        TopologyOrigin::Rows => format!("{sizes} (from rows)"),
+        TopologyOrigin::Flags => format!("{sizes} (from flags)"),
+        TopologyOrigin::Inferred { sure, from } => {
+            format!("{sizes} (inferred, {:.0} % sure, from: {from})", 100.0 * sure)
+        }
+        TopologyOrigin::Unknown => "unknown (no megatron_parallel_group_rank rows, no flags, and timers that do not \
+                                    tell, as those of interleaved schedules), taken as one pipeline stage"
+            .to_owned(),
+    }
 }
 
 fn runs(summary: &Summary) -> String {

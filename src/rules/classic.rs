@@ -55,7 +55,7 @@ pub fn judge(job: &Job, settings: &ClassicSettings, algorithms: &[&'static dyn A
     let rules = TimerRules {
         compute_timers: settings.compute_timers.clone(),
         min_spread: settings.min_spread,
-        pipeline_stages: job.topology.pipeline_stages(),
+        pipeline_stages: job.topology.stated_pipeline_stages(),
     };
     let timers = features::select(features, &rules);
     let labels = label_timers(&timers, algorithms);
@@ -67,7 +67,7 @@ pub fn judge(job: &Job, settings: &ClassicSettings, algorithms: &[&'static dyn A
         .filter(|(_, timer)| timer.clustered_rows().is_some())
         .filter_map(|(place, _)| job.timers.get(place))
         .collect();
-    let gate = (job.topology.pipeline_stages() >= 2 && !clustered.is_empty())
+    let gate = (job.topology.stated_pipeline_stages() >= 2 && !clustered.is_empty())
         .then(|| SlowStepGate::measure(job, &clustered, settings.gate_iterations, settings.gate_factor));
 
     let algorithms: Vec<_> = algorithms

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use polars::error::PolarsError;
 use thiserror::Error;
 
+use crate::job::rank_order::{ORDERS, OrderError};
+
 /// A scenario that cannot be simulated. The command line maps it to "bad arguments".
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{flag}: {problem} (allowed: {allowed})")]
@@ -24,6 +26,12 @@ impl ScenarioError {
             problem: problem.into(),
             allowed: allowed.into(),
         }
+    }
+}
+
+impl From<OrderError> for ScenarioError {
+    fn from(error: OrderError) -> Self {
+        Self::new("--order", error.to_string(), ORDERS)
     }
 }
 

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use super::error::ScenarioError;
-use super::scenario::{DEFAULT_ORDER, Scenario};
+use super::scenario::Scenario;
 use super::world::World;
+use crate::job::rank_order::DEFAULT_ORDER;
 
 /// The truth about a job, the value of its entry in `labels.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

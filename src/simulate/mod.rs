@@ -13,7 +13,6 @@ mod effects;
 mod error;
 pub mod faults;
 mod labels;
-pub mod layout;
 mod noise;
 mod passes;
 mod plan;
@@ -30,9 +29,10 @@ mod write;
 use polars::frame::DataFrame;
 use rayon::prelude::*;
 
+pub use crate::job::rank_order::DEFAULT_ORDER;
 pub use error::{ScenarioError, SimulateError, WriteError};
 pub use labels::Label;
-pub use scenario::{DEFAULT_ORDER, Scenario};
+pub use scenario::Scenario;
 pub use timers::Timer;
 pub use write::{LABELS, Written, write_job};
 

@@ -3,10 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::faults::{LinkFactor, NodeFactor, RankFactor, RankSeconds, Rerun, StageFactor, Stall, Transient};
-use super::layout::Sizes;
-
-/// Megatron-LM's own rank order.
-pub const DEFAULT_ORDER: &str = "tp-cp-ep-dp-pp";
+use crate::job::rank_order::{DEFAULT_ORDER, Sizes};
 
 /// A job to simulate: its shape, its noise and what is wrong with it.
 ///

@@ -1,8 +1,8 @@
 //! Which scenarios are possible. Every refusal names the flag, the value and what is allowed.
 
 use super::error::ScenarioError;
-use super::layout::{Coordinates, Layout};
 use super::scenario::Scenario;
+use crate::job::rank_order::{Coordinates, Layout};
 
 const MAX_RANKS: usize = 1 << 17;
 const MAX_FACTOR: f64 = 1000.0;

@@ -1,10 +1,10 @@
 //! What stays the same over all steps of a job: who works with whom, and how ranks differ.
 
 use super::error::ScenarioError;
-use super::layout::{Coordinates, Layout};
 use super::noise::Noise;
 use super::scenario::Scenario;
 use super::schedule::{Op, one_f_one_b};
+use crate::job::rank_order::{Coordinates, Layout};
 
 /// Lasting differences of the timers of an optimizer step, relative to those of compute.
 const SMALL_TIMER_SPREAD: f64 = 1.7;
