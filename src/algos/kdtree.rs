@@ -46,6 +46,11 @@ impl Node {
         }
         total
     }
+
+    /// Squared length of the diagonal: no two points of the box are farther apart.
+    pub(crate) fn diameter(&self) -> f64 {
+        squared_distance(&self.high, &self.low)
+    }
 }
 
 /// The tree; see the module.
