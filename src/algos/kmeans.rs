@@ -5,7 +5,8 @@
 //! Source: scikit-learn `KMeans(n_init=10)`, whose inertia it exceeds on none of the golden matrices: small sets get up to 100 starts
 //! (ten missed the optimum by up to 18 % on 32 to 64 ranks), and there is no tolerance that stops a start early.
 //!
-//! Cost `O(n k)` an iteration and start. k must be below n and at most the number of distinct rows; n < 3 gives no candidate.
+//! Cost `O(n k)` an early iteration of a start; late ones skip what cannot change (`kmeans/lloyd.rs`). k must be below n and
+//! at most the number of distinct rows; n < 3 gives no candidate.
 //! Ties in distance go to the earlier centre. Generators are seeded by the start's number alone and draw from the
 //! points of [`Space`], so that the order of the ranks plays no part.
 //!
