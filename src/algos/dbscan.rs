@@ -6,11 +6,9 @@
 //! point within reach of several clusters goes to the one whose first core row comes first in that order.
 //!
 //! Cost about `O(n log n)` whatever eps is: one nearest-neighbour
-//! query a point serves the core test of every eps, and while clusters grow a
-//! kd-tree node wholly inside a core point's ball is joined once and skipped from then on. Exact at any size.
+//! query a point serves the core test of every eps, the clusters of one eps grow on into those of the next, and a
+//! kd-tree node whose core points are of one cluster is skipped by all of that cluster. Exact at any size.
 //! n < 2: no candidates. Equal rows share their label; all rows equal is one cluster.
-
-use rayon::prelude::*;
 
 use super::kdtree::KdTree;
 use super::space::{Space, squared_distance};
@@ -38,11 +36,12 @@ impl Algorithm for Dbscan {
         let min_samples = min_samples(space.len());
         let reaches = Reaches::of(space, min_samples);
         let knee = knee(&reaches.k_distances(space)).max(1e-9);
+        let mut clusters = Growth::new(space.tree());
         FACTORS
-            .par_iter()
+            .iter()
             .map(|factor| {
                 let eps = knee * factor;
-                let labels = point_labels(space, eps, &reaches);
+                let labels = clusters.grow_to(eps, &reaches);
                 let shifted: Vec<u32> = labels.iter().map(|&label| (label + 1) as u32).collect();
                 space.clustering(&shifted, format!("eps={eps:.6}, min_samples={min_samples}"))
             })
@@ -104,19 +103,13 @@ pub fn knee(distances: &[f64]) -> f64 {
 
 /// The label of each rank: a cluster, or [`NOISE`].
 pub fn labels(space: &Space, eps: f64, min_samples: usize) -> Vec<i32> {
-    let of_point = point_labels(space, eps, &Reaches::of(space, min_samples));
+    let of_point = Growth::new(space.tree()).grow_to(eps, &Reaches::of(space, min_samples));
     space.point_of().iter().map(|&point| of_point[point as usize]).collect()
 }
 
-fn point_labels(space: &Space, eps: f64, reaches: &Reaches) -> Vec<i32> {
-    let reach = eps * eps;
-    let core: Vec<bool> = reaches.0.iter().map(|needed| needed[0] <= reach).collect();
-    let mut clusters = Growth::new(space.tree(), core, reach);
-    clusters.join_all();
-    clusters.labels()
-}
-
 /// Clusters while they grow; places are positions in the tree's order.
+///
+/// A larger eps keeps every core point and every join of a smaller one, so the grid is run in ascending order on one state.
 struct Growth<'a> {
     tree: &'a KdTree,
     core: Vec<bool>,
@@ -129,20 +122,63 @@ struct Growth<'a> {
 }
 
 impl<'a> Growth<'a> {
-    fn new(tree: &'a KdTree, core: Vec<bool>, reach: f64) -> Self {
-        let first_core = tree
-            .nodes
-            .iter()
-            .map(|node| (node.start..node.end).find(|&p| core[p as usize]).unwrap_or(u32::MAX))
-            .collect();
+    fn new(tree: &'a KdTree) -> Self {
         Self {
             parent: (0..tree.points.len() as u32).collect(),
             joined: vec![false; tree.nodes.len()],
+            core: vec![false; tree.points.len()],
+            reach: 0.0,
+            first_core: vec![u32::MAX; tree.nodes.len()],
             tree,
-            core,
-            reach,
-            first_core,
         }
+    }
+
+    /// The labels by point index for `eps`, which is not below that of an earlier call.
+    fn grow_to(&mut self, eps: f64, reaches: &Reaches) -> Vec<i32> {
+        self.reach = eps * eps;
+        for (core, needed) in self.core.iter_mut().zip(&reaches.0) {
+            *core = needed[0] <= self.reach;
+        }
+        self.prepare_nodes();
+        self.join_all();
+        self.labels()
+    }
+
+    /// Joins the core points of each node no wider than eps, and finds the nodes that are of one cluster already.
+    fn prepare_nodes(&mut self) {
+        let tree = self.tree;
+        // Children come after their parent.
+        for (at, node) in tree.nodes.iter().enumerate().rev() {
+            let narrow = node.diameter() <= self.reach;
+            let mut first = u32::MAX;
+            let mut joined = true;
+            if node.right == 0 {
+                for place in node.start..node.end {
+                    if self.core[place as usize] {
+                        joined &= self.is_joined(&mut first, place, narrow);
+                    }
+                }
+            } else {
+                for child in [at + 1, node.right as usize] {
+                    let place = self.first_core[child];
+                    if place != u32::MAX {
+                        joined &= self.is_joined(&mut first, place, narrow) && self.joined[child];
+                    }
+                }
+            }
+            self.first_core[at] = first;
+            self.joined[at] = joined;
+        }
+    }
+
+    /// Whether `place` is of the cluster of `first` (which becomes `place` when there is none); makes it so for `narrow`.
+    fn is_joined(&mut self, first: &mut u32, place: u32, narrow: bool) -> bool {
+        if *first == u32::MAX {
+            *first = place;
+        } else if narrow {
+            self.union(*first, place);
+        }
+        self.root(*first) == self.root(place)
     }
 
     fn root(&mut self, mut place: u32) -> u32 {

@@ -10,6 +10,12 @@ use super::space::squared_distance;
 
 const LEAF: usize = 12;
 
+/// As `f64::max` for finite values, in one instruction.
+#[inline]
+fn larger(a: f64, b: f64) -> f64 {
+    if a > b { a } else { b }
+}
+
 /// A box of points; the left child follows its parent, `right` is 0 for a leaf.
 #[derive(Debug, Clone)]
 pub(crate) struct Node {
@@ -28,9 +34,10 @@ impl Node {
     pub(crate) fn nearest(&self, centre: &Row) -> f64 {
         let mut total = 0.0;
         for axis in 0..4 {
-            let gap = (self.low[axis] - centre[axis])
-                .max(centre[axis] - self.high[axis])
-                .max(0.0);
+            let gap = larger(
+                larger(self.low[axis] - centre[axis], centre[axis] - self.high[axis]),
+                0.0,
+            );
             total += gap * gap;
         }
         total
@@ -41,10 +48,15 @@ impl Node {
     pub(crate) fn farthest(&self, centre: &Row) -> f64 {
         let mut total = 0.0;
         for axis in 0..4 {
-            let gap = (self.high[axis] - centre[axis]).max(centre[axis] - self.low[axis]);
+            let gap = larger(self.high[axis] - centre[axis], centre[axis] - self.low[axis]);
             total += gap * gap;
         }
         total
+    }
+
+    /// Squared length of the diagonal: no two points of the box are farther apart.
+    pub(crate) fn diameter(&self) -> f64 {
+        squared_distance(&self.high, &self.low)
     }
 }
 
@@ -90,23 +102,37 @@ impl KdTree {
     /// The weight within the ball (squared radius, inclusive) and the weighted sum of its points.
     pub fn sum_within(&self, centre: &Row, radius_squared: f64) -> (f64, Row) {
         let (mut weight, mut sum) = (0.0, [0.0; 4]);
-        self.visit(centre, radius_squared, |part| {
-            match part {
-                Part::Whole(node) => {
-                    weight += node.weight;
-                    for axis in 0..4 {
-                        sum[axis] += node.sum[axis];
-                    }
+        let mut stack = [0u32; 64]; // depth is at most log2(2^32) + 1
+        let mut height = usize::from(!self.nodes.is_empty());
+        while height > 0 {
+            height -= 1;
+            let at = stack[height];
+            let node = &self.nodes[at as usize];
+            if node.nearest(centre) > radius_squared {
+                continue;
+            }
+            if node.farthest(centre) <= radius_squared {
+                weight += node.weight;
+                for axis in 0..4 {
+                    sum[axis] += node.sum[axis];
                 }
-                Part::Point(place) => {
-                    weight += self.weights[place];
+            } else if node.right != 0 {
+                stack[height] = node.right;
+                stack[height + 1] = at + 1;
+                height += 2;
+            } else {
+                let members = node.start as usize..node.end as usize;
+                for (point, &share) in self.points[members.clone()].iter().zip(&self.weights[members]) {
+                    // A weight of 0, not a branch: whether a point of a leaf on the surface is inside is a coin toss.
+                    let inside = squared_distance(point, centre) <= radius_squared;
+                    let share = if inside { share } else { 0.0 };
+                    weight += share;
                     for axis in 0..4 {
-                        sum[axis] += self.weights[place] * self.points[place][axis];
+                        sum[axis] += share * point[axis];
                     }
                 }
             }
-            true
-        });
+        }
         (weight, sum)
     }
 

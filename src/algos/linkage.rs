@@ -183,9 +183,19 @@ fn first_smallest(values: &[f64]) -> usize {
 
 /// The matrix of the clusters still apart, with the room of one row at most `points + PADDING` wide: a stride that is a
 /// power of two would put a whole column into a few cache sets.
+///
+/// A merge writes its row only. Another row takes over what it missed when it is next read ([`Matrix::refresh`]):
+/// most rows are read a few times, and by then most merged clusters have been merged again or are gone, so that few of
+/// the `n^2 / 2` scattered writes of whole columns remain.
 struct Matrix<'a> {
     values: &'a mut [f64],
     stride: usize,
+    /// Slots in the order of their merges.
+    log: Vec<u32>,
+    /// For each slot the length of the log when it was last merged (0: never).
+    merged: Vec<u32>,
+    /// For each row the length of the log up to which it is true.
+    written: Vec<u32>,
 }
 
 const PADDING: usize = 8;
@@ -195,8 +205,19 @@ impl Matrix<'_> {
         &self.values[i * self.stride..i * self.stride + width]
     }
 
+    /// Brings row `i` up to date.
+    fn refresh(&mut self, i: usize, gone: &[f64]) {
+        for place in self.written[i] as usize..self.log.len() {
+            let slot = self.log[place] as usize;
+            if self.merged[slot] as usize == place + 1 && gone[slot] == 0.0 {
+                self.values[i * self.stride + slot] = self.values[slot * self.stride + i];
+            }
+        }
+        self.written[i] = self.log.len() as u32;
+    }
+
     /// Keeps the slots in `kept` (ascending), closing the gaps.
-    fn compact(&mut self, kept: &[usize]) {
+    fn compact(&mut self, kept: &[usize], gone: &[f64]) {
         let stride = kept.len() + PADDING;
         for (i, &slot) in kept.iter().enumerate() {
             for (j, &other) in kept.iter().enumerate() {
@@ -205,6 +226,19 @@ impl Matrix<'_> {
             }
         }
         self.stride = stride;
+        // The log keeps the last merge of each slot that is left; `length[l]` is what remains of its first l entries.
+        let mut log = Vec::new();
+        let mut length = vec![0u32];
+        for (place, &slot) in self.log.iter().enumerate() {
+            if self.merged[slot as usize] as usize == place + 1 && gone[slot as usize] == 0.0 {
+                log.push(kept.partition_point(|&other| other < slot as usize) as u32);
+            }
+            length.push(log.len() as u32);
+        }
+        self.log = log;
+        for list in [&mut self.merged, &mut self.written] {
+            *list = kept.iter().map(|&slot| length[list[slot] as usize]).collect();
+        }
     }
 }
 
@@ -222,7 +256,7 @@ fn chain(points: &[Row], weights: &[f64], method: Method, metric: Metric, scratc
     while left > 2 {
         if left * 3 < size.len() * 2 {
             let kept: Vec<usize> = (0..size.len()).filter(|&slot| gone[slot] == 0.0).collect();
-            matrix.compact(&kept);
+            matrix.compact(&kept, &gone);
             for link in &mut links {
                 *link = kept.partition_point(|slot| slot < link);
             }
@@ -235,6 +269,7 @@ fn chain(points: &[Row], weights: &[f64], method: Method, metric: Metric, scratc
         }
         let (x, y) = loop {
             let x = links[links.len() - 1];
+            matrix.refresh(x, &gone);
             let row = matrix.row(x, gone.len());
             let closest = nearest_alive(row, &gone);
             if links.len() > 1 {
@@ -250,7 +285,9 @@ fn chain(points: &[Row], weights: &[f64], method: Method, metric: Metric, scratc
                 .position(|(distance, gone)| distance + gone == closest);
             links.push(nearest.unwrap_or(x));
         };
-        merge(&mut matrix, &size, &gone, x, y, method);
+        matrix.refresh(x, &gone);
+        matrix.refresh(y, &gone);
+        merge(&mut matrix, &size, x, y, method);
         size[y] += size[x];
         gone[x] = f64::INFINITY;
         parent[point_of_slot[x] as usize] = point_of_slot[y];
@@ -312,11 +349,17 @@ fn full_matrix<'a>(
         }
         row[i] = f64::INFINITY;
     }
-    Matrix { values, stride }
+    Matrix {
+        values,
+        stride,
+        log: Vec::new(),
+        merged: vec![0; n],
+        written: vec![0; n],
+    }
 }
 
 /// Lance and Williams: the distances of `x` joined with `y`, written to `y` (`x < y`).
-fn merge(matrix: &mut Matrix<'_>, size: &[f64], gone: &[f64], x: usize, y: usize, method: Method) {
+fn merge(matrix: &mut Matrix<'_>, size: &[f64], x: usize, y: usize, method: Method) {
     let (n, stride) = (size.len(), matrix.stride);
     let (low, high) = matrix.values.split_at_mut(y * stride);
     let (of_x, of_y) = (&low[x * stride..x * stride + n], &mut high[..n]);
@@ -341,11 +384,9 @@ fn merge(matrix: &mut Matrix<'_>, size: &[f64], gone: &[f64], x: usize, y: usize
         }
     }
     of_y[y] = f64::INFINITY;
-    for (i, gone) in gone.iter().enumerate() {
-        if *gone == 0.0 {
-            matrix.values[i * stride + y] = matrix.values[y * stride + i];
-        }
-    }
+    matrix.log.push(y as u32);
+    matrix.merged[y] = matrix.log.len() as u32;
+    matrix.written[y] = matrix.log.len() as u32;
 }
 
 #[cfg(test)]

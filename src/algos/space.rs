@@ -5,7 +5,7 @@
 //! the same rows in another order give the same points, the same sums bit for bit, and the same labels after
 //! mapping back. Equal rows always get the same label. Timers repeat values, so fewer points also means less work.
 //!
-//! Cost: `O(n log n)` to build; what is derived (kd-tree, cells, distance totals) is made on first use.
+//! Cost: `O(n log n)` to build; what is derived (kd-tree, cells, distance totals, fits by two means) is made on first use.
 //! Rows must be finite. When the largest magnitude lies outside `1e-50 ..= 1e50` the points are scaled by a power
 //! of two (exact), so that squares neither overflow nor vanish; no method here changes its labels under that scale.
 
@@ -13,6 +13,7 @@ use std::sync::OnceLock;
 
 use super::cells::{self, Cells};
 use super::kdtree::KdTree;
+use super::kmeans::{self, Partition};
 use super::{Clustering, Row};
 
 /// Up to this many distinct rows, quadratic methods are exact; above it they run on [`Cells`].
@@ -28,6 +29,7 @@ pub struct Space {
     tree: OnceLock<KdTree>,
     cells: OnceLock<Cells>,
     totals: OnceLock<Vec<f64>>,
+    two_means: OnceLock<Vec<Partition>>,
 }
 
 impl Space {
@@ -71,6 +73,7 @@ impl Space {
             tree: OnceLock::new(),
             cells: OnceLock::new(),
             totals: OnceLock::new(),
+            two_means: OnceLock::new(),
         }
     }
 
@@ -117,6 +120,13 @@ impl Space {
     /// For each point the sum of its Euclidean distances to all ranks.
     pub(crate) fn distance_totals(&self, make: impl FnOnce() -> Vec<f64>) -> &[f64] {
         self.totals.get_or_init(make)
+    }
+
+    /// The k-means fits of all starts with two clusters: k-means takes the best of them, the mixture starts from each.
+    /// There must be two distinct rows.
+    pub(crate) fn two_means(&self) -> &[Partition] {
+        self.two_means
+            .get_or_init(|| kmeans::singles(&self.points, &self.weights, 2).collect())
     }
 
     /// The clustering that gives every rank the label of its point.
