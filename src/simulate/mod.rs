@@ -32,6 +32,7 @@ use rayon::prelude::*;
 
 pub use error::{ScenarioError, SimulateError, WriteError};
 pub use labels::Label;
+pub(crate) use noise::Noise;
 pub use scenario::{DEFAULT_ORDER, Scenario};
 pub use timers::Timer;
 pub use write::{LABELS, Written, write_job};
