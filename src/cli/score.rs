@@ -16,6 +16,9 @@ use crate::suite::{KINDS, Kind, NoiseLevel, kind_of};
 /// Kinds that `--healthy` draws in turn.
 const HEALTHY: [&str; 2] = ["healthy", "healthy-noisy"];
 
+/// More threads than any machine has processors would only be started to wait.
+const MOST_THREADS: usize = 4096;
+
 /// Arguments of `score`, as typed.
 #[derive(Debug, Args)]
 pub struct ScoreArgs {
@@ -29,13 +32,13 @@ pub struct ScoreArgs {
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     kinds: Vec<String>,
     /// Seeds of the suite, both ends included: A-B or A
-    #[arg(long, value_name = "RANGE", default_value = "0-4", requires = "suite")]
+    #[arg(long, value_name = "RANGE", default_value = "0-4", conflicts_with = "folder")]
     seeds: String,
     /// Noise of the suite
-    #[arg(long, value_enum, default_value_t = Noise::Soft, requires = "suite")]
+    #[arg(long, value_enum, default_value_t = Noise::Soft, conflicts_with = "folder")]
     noise: Noise,
     /// Score this many healthy jobs only, from the first of the seeds on
-    #[arg(long, value_name = "N", requires = "suite", conflicts_with = "kinds")]
+    #[arg(long, value_name = "N", conflicts_with_all = ["folder", "kinds"])]
     healthy: Option<usize>,
     /// Rules of the verdicts
     #[arg(long, value_enum, default_value_t = Rules::Classic)]
@@ -98,7 +101,10 @@ pub fn run(args: &ScoreArgs) -> anyhow::Result<Exit> {
     }
     match args.threads {
         None => {}
-        Some(0) => return Err(ArgumentError::new("--threads", "at least 1 is needed").into()),
+        Some(threads) if !(1..=MOST_THREADS).contains(&threads) => {
+            let reason = format!("{threads} is not between 1 and {MOST_THREADS}");
+            return Err(ArgumentError::new("--threads", reason).into());
+        }
         Some(threads) => rayon::ThreadPoolBuilder::new()
             .num_threads(threads)
             .build_global()

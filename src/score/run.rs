@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::cases::{Case, Origin};
+use super::cases::Case;
 use super::error::CaseError;
 use super::judge::{Answer, RuleSet, judge};
 use super::mark::{Marks, mark};
@@ -57,10 +57,9 @@ pub fn run(cases: &[Case], rules: &[RuleSet], progress: &(dyn Fn(usize) + Sync))
 }
 
 fn score(case: &Case, rules: &[RuleSet]) -> Outcome {
-    let known = match (&case.truth, &case.origin) {
-        (Err(error), Origin::File(_)) => return Outcome::failed(case, None, error.to_string()),
-        (Ok(truth), _) => truth.clone(),
-        (Err(_), Origin::Simulated(_)) => None,
+    let known = match &case.truth {
+        Ok(truth) => truth.clone(),
+        Err(error) => return Outcome::failed(case, None, error.to_string()),
     };
     let scored = catch_unwind(AssertUnwindSafe(|| {
         let (job, truth) = case.job()?;

@@ -101,24 +101,28 @@ fn totals(score: &RuleScore) -> String {
 }
 
 fn miss_line(miss: &Miss, rules: &str) -> String {
-    let mut line = format!("  {} {rules}", miss.job).trim_end().to_owned() + ":";
+    let mut line = format!("  {} {rules}", miss.job).trim_end().to_owned() + ": ";
     if let Some(truth) = &miss.truth {
-        line += &format!(" true {:?} {}", truth.slow_ranks, truth.cause);
+        line += &format!("true {:?} {}", truth.slow_ranks, truth.cause);
         if let Some(strength) = truth.strength {
             line += &format!(" x{strength:.3}");
         }
         if truth.same_as.len() > truth.slow_ranks.len() {
             line += &format!(" (same as {:?})", truth.same_as);
         }
+        line += ", ";
     }
     match (&miss.answer, &miss.failure) {
-        (Some(answer), _) => line += &format!(", got {:?} {}", answer.ranks, answer.cause.name()),
-        (None, why) => line += &format!(", failed: {}", why.as_deref().unwrap_or("no answer")),
+        (Some(answer), _) => line += &format!("got {:?} {}", answer.ranks, answer.cause.name()),
+        (None, why) => line += &format!("failed: {}", why.as_deref().unwrap_or("no answer")),
     }
-    if let (Some(truth), Some(answer)) = (&miss.truth, &miss.answer)
-        && truth.cause == "network"
-    {
-        line += &format!(" nodes {:?}, true {:?}", answer.nodes, truth.slow_nodes);
+    if let (Some(truth), Some(answer)) = (&miss.truth, &miss.answer) {
+        if truth.cause == "network" {
+            line += &format!(" nodes {:?}, true {:?}", answer.nodes, truth.slow_nodes);
+        }
+        if truth.lost_ranks.iter().any(|rank| answer.ranks.contains(rank)) {
+            line += &format!(" ({:?} was slow in the lost run only)", truth.lost_ranks);
+        }
     }
     line
 }
@@ -132,8 +136,7 @@ mod tests {
     #[test]
     fn one_set_of_rules() {
         let report = Report::new(&outcomes(), &[RuleSet::Classic], 1.4);
-        let expected = "\
-  slow-2: true [1, 2] compute, failed: no rows
+        let expected = "  slow-2: true [1, 2] compute, failed: no rows
 kind               jobs exact    tp   fn    fp cause
 gpu-slow              2     1     1    2     0     1
 healthy               1     0     0    0     2     0

@@ -28,6 +28,9 @@ pub struct Truth {
     /// Both ends of the slow links.
     #[serde(default)]
     pub slow_links: Vec<[u32; 2]>,
+    /// Ranks that were slow only in a run that was lost.
+    #[serde(default)]
+    pub lost_ranks: Vec<u32>,
     /// Tensor-parallel size.
     #[serde(default = "one")]
     pub tp: usize,
@@ -75,6 +78,7 @@ impl From<&Label> for Truth {
                 .iter()
                 .map(|ends| ends.map(|rank| rank as u32))
                 .collect(),
+            lost_ranks: ranks(&label.lost_ranks),
             tp: label.tp,
             cp: label.cp,
             dp: label.dp,
