@@ -154,7 +154,7 @@ impl Draw {
         };
         let microbatches = self.one_of(&[4, 8, 8, 16]);
         let step_seconds = self.one_of(&[0.3, 0.8, 1.6]);
-        let scenario = Scenario {
+        Scenario {
             tp: shape.tp,
             pp: shape.pp,
             dp: shape.dp,
@@ -179,8 +179,7 @@ impl Draw {
             trace: false,
             seed: self.below(1 << 30) as u64,
             ..Scenario::default()
-        };
-        scenario
+        }
     }
 
     /// An iteration at a share of those that count, the first at 0.
