@@ -3,7 +3,8 @@
 //! Data flows through the modules in this order: [`source`] (files -> rows), [`job`] (rows -> tables of one job's
 //! window), [`features`] (tables -> scaled features of each timer), [`algos`] (features -> slow or fast),
 //! [`vote`] (labels -> ranks), with [`rules`] saying how the steps are put together, and [`report`] (verdict ->
-//! text, JSON, folder). [`simulate`] makes jobs with known faults. [`cli`] is the command line over all of it.
+//! text, JSON, folder). [`simulate`] makes jobs with known faults, [`suite`] draws many of them by kind, and [`score`]
+//! holds verdicts against the truth. [`cli`] is the command line over all of it.
 
 pub mod algos;
 pub mod cli;
@@ -12,6 +13,8 @@ mod interrupt;
 pub mod job;
 pub mod report;
 pub mod rules;
+pub mod score;
 pub mod simulate;
 pub mod source;
+pub mod suite;
 pub mod vote;

@@ -6,6 +6,7 @@ use thiserror::Error;
 
 use crate::job::JobError;
 use crate::report::WriteError;
+use crate::score::ScoreError;
 use crate::simulate::{self, ScenarioError};
 use crate::source::SourceError;
 
@@ -16,6 +17,8 @@ pub enum Exit {
     Success,
     /// 1: with `--exit-code`, somebody stands out.
     AnomaliesFound,
+    /// 1: with `score --fail-under`, too few jobs are exact.
+    BelowTarget,
     /// 2: arguments that make no sense.
     BadArguments,
     /// 3: no rows for that job, window or time.
@@ -30,7 +33,7 @@ impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(match exit {
             Exit::Success => 0,
-            Exit::AnomaliesFound => 1,
+            Exit::AnomaliesFound | Exit::BelowTarget => 1,
             Exit::BadArguments => 2,
             Exit::NoRows => 3,
             Exit::SourceFailed => 4,
@@ -43,7 +46,7 @@ impl From<Exit> for ExitCode {
 pub(super) const HELP: &str = "\
 Exit codes:
   0  done (with --exit-code: and nobody stands out)
-  1  with --exit-code: somebody stands out
+  1  with --exit-code: somebody stands out; with score --fail-under: too few jobs are exact
   2  bad arguments
   3  no rows for that job, window or time
   4  the source failed: unreadable file, wrong columns
@@ -94,6 +97,9 @@ pub fn exit_of(error: &anyhow::Error) -> Exit {
                 WriteError::Stdout(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Exit::Success,
                 _ => Exit::NotWritten,
             };
+        }
+        if matches!(cause.downcast_ref(), Some(ScoreError::Nothing(_))) {
+            return Exit::NoRows;
         }
         if cause.is::<simulate::WriteError>() {
             return Exit::NotWritten;

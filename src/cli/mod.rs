@@ -6,6 +6,7 @@ mod analyze;
 mod exit;
 mod jobs;
 mod progress;
+mod score;
 mod simulate;
 mod stdout;
 mod topology;
@@ -34,6 +35,8 @@ enum Command {
     Jobs(jobs::JobsArgs),
     /// Write a simulated job with known faults
     Simulate(Box<simulate::SimulateArgs>),
+    /// Hold verdicts on labelled or simulated jobs against the truth
+    Score(Box<score::ScoreArgs>),
 }
 
 /// Runs the program with the process's arguments.
@@ -47,6 +50,7 @@ pub fn main() -> ExitCode {
             Command::Analyze(args) => analyze::run(args),
             Command::Jobs(args) => jobs::run(args),
             Command::Simulate(args) => simulate::run(args).map(|()| Exit::Success),
+            Command::Score(args) => score::run(args),
         });
     let exit = outcome.unwrap_or_else(|error| {
         let exit = exit_of(&error);

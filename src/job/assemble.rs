@@ -37,6 +37,8 @@ pub struct Job {
     pub nodes: Vec<String>,
     /// Iterations with a timer row in the window, ascending.
     pub iterations: Vec<i64>,
+    /// Time of the latest row of each iteration, parallel to `iterations`.
+    pub iteration_times: Vec<Micros>,
     /// Timers, by name.
     pub timers: Vec<TimerTable>,
     /// Parallel groups.
@@ -81,6 +83,7 @@ impl Job {
         quality.duplicates = (rows - used) as u64;
         quality.timer_rows_used = used as u64;
         quality.zero_durations = zeros(&tables);
+        let iteration_times = latest_times(&chunks, &iterations);
 
         let nodes = ranks
             .iter()
@@ -103,6 +106,7 @@ impl Job {
             ranks,
             nodes,
             iterations,
+            iteration_times,
             timers: tables,
             topology,
             runs: runs.runs,
@@ -273,6 +277,19 @@ fn tabulate(
     Ok((tables, used))
 }
 
+/// The latest time of each iteration's rows.
+fn latest_times(chunks: &[TimerRows], iterations: &[i64]) -> Vec<Micros> {
+    let column_of = Positions::new(iterations.iter().copied());
+    let mut times = vec![Micros::MIN; iterations.len()];
+    for rows in chunks {
+        for (&iteration, &time) in rows.iteration.iter().zip(&rows.timestamp) {
+            let latest = &mut times[column_of.at(iteration)];
+            *latest = (*latest).max(time);
+        }
+    }
+    times
+}
+
 /// Positions of ascending distinct values; a plain offset when they have no gap.
 struct Positions {
     first: i64,
@@ -300,7 +317,8 @@ impl Positions {
     }
 }
 
-fn zeros(tables: &[TimerTable]) -> u64 {
+/// Cells that hold 0: the timer did not run.
+pub(super) fn zeros(tables: &[TimerTable]) -> u64 {
     let zeros = |table: &TimerTable| table.seconds.iter().filter(|&&seconds| seconds == 0.0).count() as u64;
     tables.iter().map(zeros).sum()
 }

@@ -1,14 +1,18 @@
 //! One job's window of rows as tables: which rows count, which rank is where.
 //!
 //! Data flows [`Selection`] -> [`load`] (a [`Collector`] pass over the source) -> [`Job`], the ranks x iterations
-//! table of each timer that every later stage works on.
+//! table of each timer that every later stage works on. [`slow_windows`] finds in it when the steps were slow, and
+//! [`Job::window`] cuts that part out.
 
 mod assemble;
 mod catalog;
 mod collect;
+mod cut;
 mod quality;
 pub mod rank_order;
 mod runs;
+mod slow_window;
+mod step_time;
 mod topology;
 mod window;
 
@@ -17,6 +21,8 @@ pub use catalog::{JobEntry, list_jobs, name_jobs};
 pub use collect::{Collector, GROUPS, TIMERS, TRACE};
 pub use quality::DataQuality;
 pub use runs::Run;
+pub use slow_window::{DEFAULT_THRESHOLD, Drift, Restart, SlowWindow, Stall, StepTimes, slow_windows};
+pub use step_time::StepMeasure;
 pub use topology::{Place, Topology, TopologyError, TopologyFlags, TopologyOrigin};
 pub use window::{IterationRange, IterationRangeError, Selection};
 

@@ -60,6 +60,9 @@ pub struct Label {
     /// First iteration that ran twice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rerun_from: Option<u32>,
+    /// Ranks that were slow only in the run that was lost: to name one is wrong.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lost_ranks: Vec<usize>,
     /// Microbatches a step.
     pub microbatches: usize,
     /// Number of iterations.
@@ -107,6 +110,10 @@ impl Label {
             cause: cause(scenario, &culprits).to_owned(),
             slow_stages: stages.into_iter().collect(),
             same_as: same_as(scenario, world, &culprits).into_iter().collect(),
+            lost_ranks: (scenario.rerun.and_then(|rerun| rerun.lost).into_iter())
+                .map(|lost| lost.rank)
+                .filter(|rank| !slow.contains(rank))
+                .collect(),
             slow_ranks: slow.into_iter().collect(),
             slow_links: scenario.slow_links.iter().map(|l| [l.a, l.b]).collect(),
             loader_seconds: scenario.slow_loaders.iter().map(|l| l.seconds).reduce(f64::max),
@@ -294,6 +301,32 @@ mod tests {
         });
         assert_eq!(label.cause, "network");
         assert_eq!(label.slow_ranks, [1, 9]);
+    }
+
+    #[test]
+    fn the_lost_runs_rank_is_noted_and_not_accused() {
+        let rank = |rank| RankFactor { rank, factor: 1.35 };
+        let lost = |rank| RankFactor { rank, factor: 2.0 };
+        let rerun = |rank| {
+            let lost = Some(lost(rank));
+            Some(Rerun { from: 30, lost })
+        };
+        let mended = label(|s| s.rerun = rerun(5));
+        assert_eq!(
+            (mended.cause.as_str(), mended.lost_ranks.as_slice()),
+            ("none", &[5][..])
+        );
+        assert!(mended.slow_ranks.is_empty());
+        let other = label(|s| {
+            s.slow_ranks = vec![rank(13)];
+            s.rerun = rerun(5);
+        });
+        assert_eq!((other.slow_ranks, other.lost_ranks), (vec![13], vec![5]));
+        let same = label(|s| {
+            s.slow_ranks = vec![rank(13)];
+            s.rerun = rerun(13);
+        });
+        assert!(same.lost_ranks.is_empty());
     }
 
     #[test]

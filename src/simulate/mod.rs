@@ -32,6 +32,7 @@ use rayon::prelude::*;
 pub use crate::job::rank_order::DEFAULT_ORDER;
 pub use error::{ScenarioError, SimulateError, WriteError};
 pub use labels::Label;
+pub(crate) use noise::Noise;
 pub use scenario::Scenario;
 pub use timers::Timer;
 pub use write::{LABELS, Written, write_job};

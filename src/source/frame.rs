@@ -33,7 +33,7 @@ pub(super) fn wanted_columns(path: &Path, there: &[&str], with_values: bool) -> 
 ///
 /// # Errors
 /// A column whose type can't stand for what the contract asks for.
-pub(super) fn rows_of(path: &Path, frame: &DataFrame) -> Result<Rows, SourceError> {
+pub(crate) fn rows_of(path: &Path, frame: &DataFrame) -> Result<Rows, SourceError> {
     let reader = Columns { path, frame };
     let value = match frame.column("metric_values") {
         Ok(_) => reader.first_values("metric_values")?,

@@ -17,6 +17,7 @@ pub mod timestamp;
 
 pub use discover::{Discovered, ENDINGS, Format, SourceFile, discover};
 pub use error::SourceError;
+pub(crate) use frame::rows_of;
 pub use rows::{OPTIONAL, REQUIRED, Rows, TextColumn};
 pub use scan::{Need, PartStatistics, Scan, scan};
 pub use timestamp::Micros;

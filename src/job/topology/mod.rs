@@ -111,7 +111,7 @@ impl Topology {
         stated::resolve(ranks, rows, flags)
     }
 
-    fn unknown(ranks: &[u32]) -> Self {
+    pub(super) fn unknown(ranks: &[u32]) -> Self {
         let alone = |pipeline| Place {
             stage: 0,
             pipeline,

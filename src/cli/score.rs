@@ -1,0 +1,224 @@
+//! `score`: verdicts on labelled jobs, held against the truth.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+
+use super::exit::{ArgumentError, Exit};
+use super::progress::Progress;
+use super::stdout::print;
+use crate::report::WriteError;
+use crate::score::{LabelledJobs, Report, RuleSet, ScoreError, labelled_jobs, run as score, suite_jobs, text};
+use crate::suite::{KINDS, Kind, NoiseLevel, kind_of};
+
+/// Kinds that `--healthy` draws in turn.
+const HEALTHY: [&str; 2] = ["healthy", "healthy-noisy"];
+
+/// More threads than any machine has processors would only be started to wait.
+const MOST_THREADS: usize = 4096;
+
+/// Arguments of `score`, as typed.
+#[derive(Debug, Args)]
+pub struct ScoreArgs {
+    /// Folder with labels.json and <job>.parquet beside it, as `simulate` writes them
+    #[arg(value_name = "FOLDER", required_unless_present = "suite")]
+    folder: Option<PathBuf>,
+    /// Simulate the jobs instead, without files
+    #[arg(long, conflicts_with = "folder")]
+    suite: bool,
+    /// Kinds of jobs, by commas; list shows those of the suite [default: all; of the suite those not of the network]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    kinds: Vec<String>,
+    /// Seeds of the suite, both ends included: A-B or A
+    #[arg(long, value_name = "RANGE", default_value = "0-4", conflicts_with = "folder")]
+    seeds: String,
+    /// Noise of the suite
+    #[arg(long, value_enum, default_value_t = Noise::Soft, conflicts_with = "folder")]
+    noise: Noise,
+    /// Score this many healthy jobs only, from the first of the seeds on
+    #[arg(long, value_name = "N", conflicts_with_all = ["folder", "kinds"])]
+    healthy: Option<usize>,
+    /// Rules of the verdicts
+    #[arg(long, value_enum, default_value_t = Rules::Classic)]
+    rules: Rules,
+    /// List every job with a wrong answer, with the true and the given ranks and causes
+    #[arg(long)]
+    show: bool,
+    /// Form of the result
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+    /// Exit with 1 when a smaller share of the jobs is exact (0 to 1)
+    #[arg(long, value_name = "SHARE")]
+    fail_under: Option<f64>,
+    /// Threads [default: one a processor]
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Noise {
+    /// As in well-kept jobs
+    Soft,
+    /// As hard as the simulator makes it
+    Hard,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Rules {
+    /// The classic rules
+    Classic,
+    /// The peer rules
+    Peer,
+    /// Both, side by side
+    Both,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// A table by kind and the totals
+    Text,
+    /// One line of JSON
+    Json,
+}
+
+/// Runs `score`.
+///
+/// # Errors
+/// Bad arguments, a folder or labels that can't be read, nothing to score, standard output that can't be written.
+pub fn run(args: &ScoreArgs) -> anyhow::Result<Exit> {
+    if args.kinds.iter().any(|kind| kind == "list") {
+        let lines = KINDS.iter().map(|kind| format!("{:24}{}\n", kind.name, kind.about));
+        print(&lines.collect::<String>())?;
+        return Ok(Exit::Success);
+    }
+    let rules = args.rule_sets()?;
+    if let Some(share) = args.fail_under
+        && !(0.0..=1.0).contains(&share)
+    {
+        return Err(ArgumentError::new("--fail-under", format!("{share} is no share between 0 and 1")).into());
+    }
+    match args.threads {
+        None => {}
+        Some(threads) if !(1..=MOST_THREADS).contains(&threads) => {
+            let reason = format!("{threads} is not between 1 and {MOST_THREADS}");
+            return Err(ArgumentError::new("--threads", reason).into());
+        }
+        Some(threads) => rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build_global()
+            .with_context(|| format!("failed to start {threads} threads"))?,
+    }
+    let begin = Instant::now();
+    let jobs = args.jobs()?;
+    let progress = Progress::counting("scoring", "jobs");
+    let outcomes = score(&jobs.cases, &rules, &|done| progress.rows(done as u64));
+    drop(progress);
+    let mut report = Report::new(&outcomes, &rules, begin.elapsed().as_secs_f64());
+    report.labels_without_file = jobs.labels_without_file;
+    report.files_without_label = jobs.files_without_label;
+    match args.format {
+        Format::Text => print(&text(&report, args.show))?,
+        Format::Json => {
+            let line = serde_json::to_string(&report).map_err(|reason| WriteError::Format {
+                what: "the score",
+                reason: reason.to_string(),
+            })?;
+            print(&(line + "\n"))?;
+        }
+    }
+    let enough = |share: f64| report.rules.iter().all(|score| score.total.exact_share() >= share);
+    Ok(if args.fail_under.is_none_or(enough) {
+        Exit::Success
+    } else {
+        Exit::BelowTarget
+    })
+}
+
+impl ScoreArgs {
+    fn rule_sets(&self) -> Result<Vec<RuleSet>, ArgumentError> {
+        let sets = match self.rules {
+            Rules::Classic => vec![RuleSet::Classic],
+            Rules::Peer => vec![RuleSet::Peer],
+            Rules::Both => vec![RuleSet::Classic, RuleSet::Peer],
+        };
+        match sets.iter().find(|rules| !rules.is_there()) {
+            Some(missing) => {
+                let reason = format!("this build does not hold the {} rules", missing.name());
+                Err(ArgumentError::new("--rules", reason))
+            }
+            None => Ok(sets),
+        }
+    }
+
+    fn jobs(&self) -> anyhow::Result<LabelledJobs> {
+        let Some(folder) = &self.folder else {
+            return Ok(self.simulated()?);
+        };
+        let mut jobs = labelled_jobs(folder)?;
+        if !self.kinds.is_empty() {
+            let asked = |kind: Option<&str>| kind.is_some_and(|kind| self.kinds.iter().any(|asked| asked == kind));
+            jobs.cases.retain(|case| asked(case.kind()));
+        }
+        if jobs.cases.is_empty() {
+            let mut why = format!("no labelled job with a file in {}", folder.display());
+            if !self.kinds.is_empty() {
+                why += &format!(" is of kind {}", self.kinds.join(", "));
+            }
+            return Err(ScoreError::Nothing(why).into());
+        }
+        Ok(jobs)
+    }
+
+    fn simulated(&self) -> Result<LabelledJobs, ArgumentError> {
+        let (first, last) = seeds(&self.seeds)?;
+        let level = match self.noise {
+            Noise::Soft => NoiseLevel::Soft,
+            Noise::Hard => NoiseLevel::Hard,
+        };
+        let cases = match self.healthy {
+            Some(count) => {
+                let kinds: Vec<&Kind> = HEALTHY.iter().filter_map(|name| kind_of(name)).collect();
+                let a_kind = |place: usize| {
+                    let share = count / kinds.len() + usize::from(place < count % kinds.len());
+                    suite_jobs(&kinds[place..=place], (first..u64::MAX).take(share), level)
+                };
+                (0..kinds.len()).flat_map(a_kind).collect()
+            }
+            None => suite_jobs(&self.suite_kinds()?, first..=last, level),
+        };
+        Ok(LabelledJobs {
+            cases,
+            ..LabelledJobs::default()
+        })
+    }
+
+    fn suite_kinds(&self) -> Result<Vec<&'static Kind>, ArgumentError> {
+        if self.kinds.is_empty() {
+            return Ok(KINDS.iter().filter(|kind| !kind.network).collect());
+        }
+        let unknown = self.kinds.iter().find(|name| kind_of(name).is_none());
+        if let Some(unknown) = unknown {
+            let names: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
+            let reason = format!("`{unknown}` is unknown; there are {}", names.join(", "));
+            return Err(ArgumentError::new("--kinds", reason));
+        }
+        let asked = |kind: &&Kind| self.kinds.iter().any(|name| name == kind.name);
+        Ok(KINDS.iter().filter(asked).collect())
+    }
+}
+
+fn seeds(text: &str) -> Result<(u64, u64), ArgumentError> {
+    let malformed = || ArgumentError::new("--seeds", format!("`{text}` is no range of seeds; write A-B or A"));
+    let number = |part: &str| part.trim().parse::<u64>().map_err(|_| malformed());
+    let (first, last) = match text.split_once('-') {
+        None => (number(text)?, number(text)?),
+        Some((first, last)) => (number(first)?, number(last)?),
+    };
+    if first > last {
+        let reason = format!("the range {first}-{last} ends before it begins");
+        return Err(ArgumentError::new("--seeds", reason));
+    }
+    Ok((first, last))
+}

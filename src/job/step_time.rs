@@ -1,0 +1,91 @@
+//! How long each step of a job took.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{Job, TimerTable};
+
+/// The timer of the whole step.
+const WHOLE_STEP: &str = "interval-time";
+/// The timers that stand in for it.
+const PARTS: [&str; 2] = ["forward-compute", "backward-compute"];
+
+/// What a step's length was read from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum StepMeasure {
+    /// The largest `interval-time` of any rank.
+    IntervalTime,
+    /// The largest sum of `forward-compute` and `backward-compute` of any rank, where the job has no `interval-time`.
+    /// It leaves out waiting, so that it shows changes of the step and not its length.
+    Compute,
+}
+
+/// Length of each of the job's iterations in seconds, `None` where no rank tells; and what it was read from, `None`
+/// where the job has none of the timers.
+pub(super) fn step_seconds(job: &Job) -> (Option<StepMeasure>, Vec<Option<f64>>) {
+    if let Some(step) = job.timer(WHOLE_STEP) {
+        return (Some(StepMeasure::IntervalTime), largest_sums(&[step]));
+    }
+    let parts: Vec<&TimerTable> = PARTS.iter().filter_map(|name| job.timer(name)).collect();
+    if parts.is_empty() {
+        return (None, vec![None; job.iterations.len()]);
+    }
+    (Some(StepMeasure::Compute), largest_sums(&parts))
+}
+
+/// The largest sum over the tables of any rank, a value an iteration. A rank that lacks one of the tables' values in
+/// an iteration tells nothing there; 0 is a timer that did not run.
+fn largest_sums(tables: &[&TimerTable]) -> Vec<Option<f64>> {
+    let Some(first) = tables.first() else {
+        return Vec::new();
+    };
+    let (ranks, iterations) = first.seconds.dim();
+    (0..iterations)
+        .map(|iteration| {
+            (0..ranks)
+                .filter_map(|rank| {
+                    tables
+                        .iter()
+                        .map(|table| Some(table.seconds[(rank, iteration)]).filter(|seconds| *seconds > 0.0))
+                        .sum::<Option<f64>>()
+                })
+                .reduce(f64::max)
+        })
+        .collect()
+}
+
+/// Median of finite numbers; `None` of none.
+pub(super) fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    let mut sorted: Vec<f64> = values.into_iter().collect();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let upper = *sorted.get(sorted.len() / 2)?;
+    let lower = sorted[(sorted.len() - 1) / 2];
+    Some(lower.midpoint(upper))
+}
+
+#[cfg(test)]
+mod tests {
+    use ndarray::array;
+
+    use super::*;
+
+    #[test]
+    fn the_slowest_rank_makes_the_step() {
+        let table = |seconds| TimerTable {
+            name: String::new(),
+            seconds,
+        };
+        let forward = table(array![[1.0, 2.0, f64::NAN, 0.0], [1.5, f64::NAN, 1.0, 0.0]]);
+        let backward = table(array![[3.0, 3.0, 1.0, 1.0], [2.0, 9.0, f64::NAN, 1.0]]);
+        assert_eq!(largest_sums(&[&forward]), [Some(1.5), Some(2.0), Some(1.0), None]);
+        assert_eq!(largest_sums(&[&forward, &backward]), [Some(4.0), Some(5.0), None, None]);
+    }
+
+    #[test]
+    fn medians() {
+        assert_eq!(median([]), None);
+        assert_eq!(median([3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median([4.0, 1.0, 2.0, 3.0]), Some(2.5));
+    }
+}

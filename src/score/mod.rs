@@ -1,0 +1,22 @@
+//! A benchmark: verdicts on labelled jobs, held against what is true.
+//!
+//! Data flows [`labelled_jobs`] or [`suite_jobs`] -> [`run`], which loads or simulates each [`Case`], asks each set of
+//! rules and marks its [`Answer`] -> [`Outcome`]s -> [`Report`] -> [`text`] or JSON.
+
+mod cases;
+mod error;
+mod judge;
+mod mark;
+mod report;
+mod run;
+mod text;
+mod truth;
+
+pub use cases::{Case, LabelledJobs, Origin, labelled_jobs, simulated_job, suite_jobs};
+pub use error::{CaseError, ScoreError};
+pub use judge::{Answer, RuleSet, judge};
+pub use mark::{Marks, mark};
+pub use report::{HealthyShare, Miss, Report, RuleScore, Tally};
+pub use run::{Outcome, run};
+pub use text::text;
+pub use truth::Truth;

@@ -1,0 +1,164 @@
+//! What is true about a job, from labels that may lack what no verdict is held against.
+
+use serde::{Deserialize, Serialize};
+
+use crate::job::rank_order::{Coordinates, Layout, Sizes};
+use crate::simulate::{DEFAULT_ORDER, Label};
+use crate::suite::WARMUP;
+
+/// The part of a label that a verdict is held against; [`Label`]s hold it and more.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Truth {
+    /// Kind of job.
+    pub kind: String,
+    /// Ranks that are slow, ascending.
+    #[serde(default)]
+    pub slow_ranks: Vec<u32>,
+    /// Ranks that the timers can't tell from them, these included; empty where they stand for themselves.
+    #[serde(default)]
+    pub same_as: Vec<u32>,
+    /// Nodes of the slow ranks.
+    #[serde(default)]
+    pub slow_nodes: Vec<String>,
+    /// The cause in one word.
+    pub cause: String,
+    /// Largest factor of the faults.
+    #[serde(default)]
+    pub strength: Option<f64>,
+    /// Both ends of the slow links.
+    #[serde(default)]
+    pub slow_links: Vec<[u32; 2]>,
+    /// Ranks that were slow only in a run that was lost.
+    #[serde(default)]
+    pub lost_ranks: Vec<u32>,
+    /// Tensor-parallel size.
+    #[serde(default = "one")]
+    pub tp: usize,
+    /// Context-parallel size.
+    #[serde(default = "one")]
+    pub cp: usize,
+    /// Data-parallel size.
+    #[serde(default = "one")]
+    pub dp: usize,
+    /// Pipeline-parallel size.
+    #[serde(default = "one")]
+    pub pp: usize,
+    /// Order of the axes in the rank number.
+    #[serde(default = "default_order")]
+    pub order: String,
+    /// Iterations to drop at the beginning of every run.
+    #[serde(default = "default_warmup")]
+    pub warmup: u32,
+}
+
+fn one() -> usize {
+    1
+}
+
+fn default_order() -> String {
+    DEFAULT_ORDER.to_owned()
+}
+
+fn default_warmup() -> u32 {
+    WARMUP
+}
+
+impl From<&Label> for Truth {
+    fn from(label: &Label) -> Self {
+        let ranks = |ranks: &[usize]| ranks.iter().map(|&rank| rank as u32).collect();
+        Self {
+            kind: label.kind.clone(),
+            slow_ranks: ranks(&label.slow_ranks),
+            same_as: ranks(&label.same_as),
+            slow_nodes: label.slow_nodes.clone(),
+            cause: label.cause.clone(),
+            strength: label.strength,
+            slow_links: label
+                .slow_links
+                .iter()
+                .map(|ends| ends.map(|rank| rank as u32))
+                .collect(),
+            lost_ranks: ranks(&label.lost_ranks),
+            tp: label.tp,
+            cp: label.cp,
+            dp: label.dp,
+            pp: label.pp,
+            order: label.order.clone(),
+            warmup: WARMUP,
+        }
+    }
+}
+
+impl Truth {
+    /// The ranks that a slow network card or link shows at: the slow ones and their pipeline neighbours; of a link only
+    /// its ends.
+    #[must_use]
+    pub fn near(&self) -> Vec<u32> {
+        if !self.slow_links.is_empty() {
+            return self.slow_links.iter().flatten().copied().collect();
+        }
+        let sizes = Sizes {
+            tp: self.tp,
+            cp: self.cp,
+            ep: 1,
+            dp: self.dp,
+            pp: self.pp,
+        };
+        let mut near = self.slow_ranks.clone();
+        if let Ok(layout) = Layout::new(&self.order, sizes) {
+            for &rank in &self.slow_ranks {
+                let at = layout.coordinates(rank as usize);
+                let stages = [at.pp.checked_sub(1), Some(at.pp + 1).filter(|&stage| stage < self.pp)];
+                let ends = stages.into_iter().flatten();
+                near.extend(ends.map(|pp| {
+                    let end = Coordinates { pp, ..at };
+                    layout.rank(end) as u32
+                }));
+            }
+        }
+        near
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simulate::Scenario;
+
+    #[test]
+    fn a_short_label_is_enough() {
+        let truth: Truth = serde_json::from_str(r#"{"kind":"healthy","cause":"none","note":1}"#).expect("a truth");
+        assert_eq!((truth.warmup, truth.pp, truth.order.as_str()), (10, 1, DEFAULT_ORDER));
+        assert!(serde_json::from_str::<Truth>(r#"{"kind":"healthy"}"#).is_err());
+    }
+
+    #[test]
+    fn a_simulated_label_says_the_same_through_its_file() {
+        let scenario = Scenario {
+            slow_ranks: vec!["13:1.35".parse().expect("a fault")],
+            qkv: false,
+            ..Scenario::default()
+        };
+        let label = Label::of(&scenario).expect("a label");
+        let file = serde_json::to_string(&label).expect("JSON");
+        assert_eq!(
+            serde_json::from_str::<Truth>(&file).expect("a truth"),
+            Truth::from(&label)
+        );
+    }
+
+    #[test]
+    fn neighbours_follow_the_order_of_the_axes() {
+        let truth = |order: &str, rank| Truth {
+            slow_ranks: vec![rank],
+            order: order.to_owned(),
+            ..serde_json::from_str(r#"{"kind":"nic-send","cause":"network","tp":2,"dp":4,"pp":4}"#).expect("a truth")
+        };
+        assert_eq!(truth("tp-dp-pp", 9).near(), [9, 1, 17]);
+        assert_eq!(truth("tp-dp-pp", 1).near(), [1, 9]);
+        assert_eq!(truth("tp-pp-dp", 11).near(), [11, 9, 13]);
+        let mut link = truth("tp-dp-pp", 9);
+        link.slow_links = vec![[9, 17]];
+        assert_eq!(link.near(), [9, 17]);
+    }
+}

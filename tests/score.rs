@@ -1,0 +1,192 @@
+//! `mt-detector score` on files and on the simulated suite.
+
+mod common;
+
+use std::path::Path;
+
+use common::Workdir;
+
+/// A folder `jobs` with a slow rank and a healthy job.
+fn two_jobs() -> Workdir {
+    let workdir = Workdir::new();
+    let base = [
+        "simulate",
+        "--out",
+        "jobs",
+        "--pp",
+        "1",
+        "--tp",
+        "1",
+        "--dp",
+        "16",
+        "--iterations",
+        "30",
+        "--no-trace",
+    ];
+    let simulate = |more: &[&str]| {
+        workdir.run(&[&base, more].concat()).succeeded();
+    };
+    simulate(&["--job", "slow", "--slow-rank", "5:1.6"]);
+    simulate(&["--job", "well", "--noise", "0.004", "--rank-spread", "0.003"]);
+    workdir
+}
+
+#[test]
+fn a_folder_is_scored_by_kind() {
+    let workdir = two_jobs();
+    let json = workdir.run(&["score", "jobs", "--format", "json"]).succeeded().json();
+    let score = &json["rules"][0];
+    assert_eq!(score["rules"], "classic");
+    let slow = score["kinds"]
+        .as_array()
+        .expect("kinds")
+        .iter()
+        .find(|tally| tally["kind"] == "gpu-slow");
+    let slow = slow.expect("the slow kind");
+    assert_eq!(
+        (&slow["jobs"], &slow["exact"], &slow["tp"], &slow["fn"]),
+        (&1.into(), &1.into(), &1.into(), &0.into())
+    );
+    assert_eq!(score["total"]["jobs"], 2);
+    let text = workdir
+        .run(&["score", "jobs", "--kinds", "gpu-slow"])
+        .succeeded()
+        .stdout;
+    assert!(text.starts_with("kind "), "{text}");
+    assert!(
+        text.contains("\nclassic: precision 1.000 recall 1.000 F1 1.000 exact 1/1 cause 1/1\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn what_can_not_be_scored_is_told_and_stops_nothing() {
+    let workdir = two_jobs();
+    workdir.file("jobs/broken.parquet", "no parquet");
+    workdir.file("jobs/unlabelled.parquet", "no parquet");
+    let path = workdir.path("jobs/labels.json");
+    let mut labels: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).expect("labels")).expect("JSON");
+    labels["broken"] = serde_json::json!({"kind": "gpu-slow", "cause": "compute", "slow_ranks": [1]});
+    labels["missing"] = labels["broken"].clone();
+    labels["slow"]["slow_ranks"] = "5".into();
+    std::fs::write(&path, labels.to_string()).expect("labels");
+    let text = workdir.run(&["score", "jobs"]).succeeded().stdout;
+    assert!(text.contains("  broken: true [1] compute, failed: "), "{text}");
+    assert!(text.contains("  slow: failed: its label can't be read: "), "{text}");
+    assert!(text.contains(" failed 2"), "{text}");
+    assert!(
+        text.contains("labels without a file: missing\nfiles without a label: unlabelled\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_suite_is_the_same_whatever_the_threads() {
+    let workdir = Workdir::new();
+    let run = |threads: &str| {
+        let kinds = [
+            "score",
+            "--suite",
+            "--kinds",
+            "healthy,gpu-slow,loader",
+            "--seeds",
+            "0-2",
+            "--show",
+        ];
+        let text = workdir
+            .run(&[&kinds[..], &["--threads", threads]].concat())
+            .succeeded()
+            .stdout;
+        text.lines()
+            .filter(|line| !line.starts_with("seconds"))
+            .collect::<Vec<_>>()
+            .join("\n")
+    };
+    let one = run("1");
+    assert!(one.contains("\ntotal                 9 "), "{one}");
+    assert_eq!(one, run("3"));
+}
+
+#[test]
+fn healthy_jobs_are_counted_by_who_is_named() {
+    let workdir = Workdir::new();
+    let args = [
+        "score",
+        "--suite",
+        "--healthy",
+        "5",
+        "--seeds",
+        "100-100",
+        "--noise",
+        "hard",
+        "--format",
+        "json",
+    ];
+    let json = workdir.run(&args).succeeded().json();
+    let score = &json["rules"][0];
+    assert_eq!(score["healthy"]["jobs"], 5);
+    let named = score["healthy"]["named"].as_u64().expect("a number");
+    assert_eq!(score["total"]["exact"].as_u64(), Some(5 - named));
+}
+
+#[test]
+fn too_few_exact_jobs_exit_with_1() {
+    let workdir = two_jobs();
+    let code = |share: &str| {
+        workdir
+            .run(&["score", "jobs", "--kinds", "gpu-slow", "--fail-under", share])
+            .code
+    };
+    assert_eq!(code("1"), Some(0));
+    workdir
+        .run(&[
+            "simulate",
+            "--out",
+            "jobs",
+            "--job",
+            "hidden",
+            "--slow-rank",
+            "5:1.1",
+            "--no-trace",
+        ])
+        .succeeded();
+    assert_eq!((code("1"), code("0.5")), (Some(1), Some(0)));
+}
+
+#[test]
+fn arguments_that_make_no_sense_are_refused() {
+    let workdir = two_jobs();
+    for args in [
+        vec!["score"],
+        vec!["score", "jobs", "--suite"],
+        vec!["score", "jobs", "--seeds", "1-2"],
+        vec!["score", "jobs", "--fail-under", "90"],
+        vec!["score", "jobs", "--threads", "0"],
+        vec!["score", "--suite", "--seeds", "5-1"],
+        vec!["score", "--suite", "--seeds", "x"],
+        vec!["score", "--suite", "--kinds", "gpu-slwo"],
+    ] {
+        assert_eq!(workdir.run(&args).code, Some(2), "{args:?}");
+    }
+    assert_eq!(workdir.run(&["score", "jobs", "--kinds", "no-such"]).code, Some(3));
+    assert_eq!(workdir.run(&["score", "nowhere"]).code, Some(4));
+    let list = workdir.run(&["score", "--suite", "--kinds", "list"]).succeeded().stdout;
+    assert!(list.lines().count() >= 28 && list.contains("\nnic-send "), "{list}");
+}
+
+#[test]
+fn labelled_jobs_beside_the_checkout_are_read() {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data/real");
+    if !data.is_dir() {
+        eprintln!("skipped: {} is not there", data.display());
+        return;
+    }
+    let json = Workdir::new()
+        .run(&["score", &data.display().to_string(), "--format", "json"])
+        .succeeded()
+        .json();
+    assert_eq!(
+        (&json["rules"][0]["total"]["jobs"], &json["rules"][0]["total"]["failed"]),
+        (&5.into(), &0.into())
+    );
+}
