@@ -22,7 +22,7 @@ pub struct AnalyzeArgs {
     /// Files, folders or glob patterns with rows of megatron_metrics (Parquet, CSV, NDJSON, Arrow IPC); - reads
     /// NDJSON from standard input
     #[arg(required = true, value_name = "INPUT")]
-    input: Vec<String>,
+    input: Vec<PathBuf>,
     /// Job id; may be left out when the input holds one job
     #[arg(long, value_name = "ID")]
     job_id: Option<String>,

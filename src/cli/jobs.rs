@@ -1,6 +1,7 @@
 //! `jobs`: what the input holds.
 
 use std::fmt::Write as _;
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
@@ -16,7 +17,7 @@ use crate::source::{SourceError, discover};
 pub struct JobsArgs {
     /// Files, folders or glob patterns with rows of megatron_metrics; - reads NDJSON from standard input
     #[arg(required = true, value_name = "INPUT")]
-    input: Vec<String>,
+    input: Vec<PathBuf>,
     /// Form of the list
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,

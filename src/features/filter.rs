@@ -119,17 +119,21 @@ fn fate_of(features: &RankFeatures, rules: &TimerRules) -> TimerFate {
 
 /// (max - min) / mean; 0 for no value.
 fn relative_spread(means: impl Iterator<Item = f64>) -> f64 {
-    let (mut least, mut most, mut sum, mut count) = (f64::INFINITY, 0.0f64, 0.0, 0.0);
-    for mean in means {
-        least = least.min(mean);
-        most = most.max(mean);
-        sum += mean;
-        count += 1.0;
-    }
-    if count == 0.0 || sum == 0.0 {
+    let mut means: Vec<f64> = means.collect();
+    // In order, so that the order of ranks can't change the last digit.
+    means.sort_unstable_by(f64::total_cmp);
+    let (Some(&least), Some(&most)) = (means.first(), means.last()) else {
+        return 0.0;
+    };
+    let sum: f64 = means.iter().sum();
+    if sum == 0.0 {
         return 0.0;
     }
-    let mean = if f64::is_finite(sum) { sum / count } else { most };
+    let mean = if sum.is_finite() {
+        sum / means.len() as f64
+    } else {
+        most
+    };
     (most - least) / mean
 }
 

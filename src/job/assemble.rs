@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use ndarray::Array2;
 
 use super::JobError;
-use super::collect::{Collector, TimerRows, UNKNOWN_NODE};
+use super::belongs;
+use super::collect::{Collector, TimerRows};
 use super::quality::DataQuality;
 use super::runs::{Run, Runs};
 use super::topology::Topology;
@@ -13,7 +14,7 @@ use super::window::Selection;
 use crate::source::{Micros, SourceError};
 
 /// Holes that a table may have for each row in it, before it is refused as too sparse.
-const HOLES_PER_ROW: usize = 64;
+const HOLES_PER_ROW: usize = 16;
 /// Cells below which a table is made however sparse it is.
 const SMALL_TABLE: usize = 1 << 22;
 
@@ -85,19 +86,9 @@ impl Job {
         quality.zero_durations = zeros(&tables);
         let iteration_times = latest_times(&chunks, &iterations);
 
-        let nodes = ranks
-            .iter()
-            .map(|rank| {
-                collected
-                    .nodes
-                    .get(rank)
-                    .map_or_else(|| UNKNOWN_NODE.to_owned(), |(_, node)| node.clone())
-            })
-            .collect();
-        let positions = collected
-            .groups
-            .into_iter()
-            .map(|((group, rank), (_, position))| (group, rank, position));
+        let kept = belongs::kept_runs(&chunks);
+        let nodes = belongs::nodes(&ranks, &collected.nodes, &kept);
+        let positions = belongs::positions(&ranks, &collected.groups, &kept).into_iter();
         let topology = Topology::resolve(&ranks, positions, &selection.topology, &tables)?;
         quality.ranks_not_placed = topology.not_placed;
         let topology = topology.topology;

@@ -118,11 +118,7 @@ impl Scan for Catalog {
     type Digest = BTreeMap<String, Seen>;
 
     fn need(&self, part: &PartStatistics) -> Need {
-        let groups = part
-            .metric_name
-            .as_ref()
-            .is_none_or(|(first, last)| first.as_str() <= GROUPS && GROUPS <= last.as_str());
-        if groups {
+        if part.may_hold_metric(GROUPS) {
             Need::KeysUnlessMetric(GROUPS)
         } else {
             Need::Keys

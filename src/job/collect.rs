@@ -74,7 +74,7 @@ impl Names {
 
 /// The latest value that was seen for a key; of two at the same moment the greater one, so that the order of
 /// rows does not matter.
-type Latest<K, V> = BTreeMap<K, (Micros, V)>;
+pub(super) type Latest<K, V> = BTreeMap<K, (Micros, V)>;
 
 fn keep_latest<K: Ord, V: PartialOrd>(map: &mut Latest<K, V>, key: K, time: Micros, value: V) {
     match map.get_mut(&key) {
@@ -96,9 +96,10 @@ pub struct Collector<'a> {
     /// Parallel to `runs`; `None` for a run without a timer row up to `--end`.
     pub(super) extents: Vec<Option<RunExtent>>,
     pub(super) chunks: Vec<TimerRows>,
-    pub(super) nodes: Latest<u32, String>,
-    /// (group name, rank) -> position.
-    pub(super) groups: Latest<(String, u32), u32>,
+    /// (run, rank) -> node.
+    pub(super) nodes: Latest<(u32, u32), String>,
+    /// (run, group name, rank) -> position.
+    pub(super) groups: Latest<(u32, String, u32), u32>,
     pub(super) quality: DataQuality,
 }
 
@@ -134,8 +135,8 @@ pub struct Digest {
     run_words: Vec<String>,
     extents: Vec<Option<RunExtent>>,
     rows: TimerRows,
-    nodes: Latest<u32, String>,
-    groups: Latest<(String, u32), u32>,
+    nodes: Latest<(u32, u32), String>,
+    groups: Latest<(u32, String, u32), u32>,
     quality: DataQuality,
 }
 
@@ -151,17 +152,12 @@ impl Scan for Collector<'_> {
     type Digest = Digest;
 
     fn need(&self, part: &PartStatistics) -> Need {
-        let within = |bounds: &Option<(String, String)>, word: &str| {
-            bounds
-                .as_ref()
-                .is_none_or(|(first, last)| first.as_str() <= word && word <= last.as_str())
-        };
         // Without an asked job nothing may be skipped for its job: a second one must be noticed.
-        if self.selection.job.as_ref().is_some_and(|job| !within(&part.job, job)) {
+        if self.selection.job.as_ref().is_some_and(|job| !part.may_hold_job(job)) {
             return Need::Nothing;
         }
-        let timers = within(&part.metric_name, TIMERS);
-        let groups = within(&part.metric_name, GROUPS);
+        let timers = part.may_hold_metric(TIMERS);
+        let groups = part.may_hold_metric(GROUPS);
         if !timers && !groups {
             return Need::Nothing;
         }
@@ -205,7 +201,7 @@ impl Scan for Collector<'_> {
             None => vec![true; rows.job.words.len()],
         };
         let metrics: Vec<Metric> = rows.metric_name.words.iter().map(|word| metric_of(word)).collect();
-        let mut seen = FxHashMap::<u32, (Micros, u32)>::default();
+        let mut seen = FxHashMap::<(u32, u32), (Micros, u32)>::default();
 
         for row in 0..rows.len() {
             let quality = &mut digest.quality;
@@ -213,46 +209,29 @@ impl Scan for Collector<'_> {
                 quality.other_jobs += 1;
                 continue;
             }
-            let metric = metrics.get(rows.metric_name.codes[row] as usize);
+            let metric = metrics
+                .get(rows.metric_name.codes[row] as usize)
+                .copied()
+                .unwrap_or(Metric::Other);
             match metric {
-                None | Some(Metric::Other) => {
-                    quality.other_metrics += 1;
-                    continue;
-                }
-                Some(Metric::Trace) => {
-                    quality.trace_rows += 1;
-                    continue;
-                }
-                Some(Metric::Groups | Metric::Timers) => {}
+                Metric::Other => quality.other_metrics += 1,
+                Metric::Trace => quality.trace_rows += 1,
+                Metric::Groups | Metric::Timers => {}
             }
-            let keys = (
+            if matches!(metric, Metric::Other | Metric::Trace) {
+                continue;
+            }
+            let subname = rows.subname.codes[row];
+            let (Some(time), Some(rank), true) = (
                 rows.timestamp[row],
                 rows.rank[row].and_then(as_rank),
-                rows.iteration[row],
-            );
-            let timer = rows.subname.codes[row];
-            let (Some(time), Some(rank), Some(iteration)) = keys else {
+                subname != TextColumn::MISSING,
+            ) else {
                 quality.unreadable_rows += 1;
                 continue;
             };
-            if timer == TextColumn::MISSING {
-                quality.unreadable_rows += 1;
-                continue;
-            }
             if self.selection.end.is_some_and(|end| end < time) {
                 quality.outside_time += 1;
-                continue;
-            }
-            if metric == Some(&Metric::Groups) {
-                quality.group_rows += 1;
-                let position = rows.value.get(row).copied().flatten().and_then(as_position);
-                match position {
-                    Some(position) => {
-                        let group = rows.subname.words[timer as usize].clone();
-                        keep_latest(&mut digest.groups, (group, rank), time, position);
-                    }
-                    None => quality.unreadable_rows += 1,
-                }
                 continue;
             }
             let run = rows
@@ -260,6 +239,24 @@ impl Scan for Collector<'_> {
                 .as_ref()
                 .map_or(nameless, |runs| runs.codes[row])
                 .min(nameless);
+            let value = rows.value.get(row).copied().flatten();
+            if metric == Metric::Groups {
+                // Written once, at a run's beginning: neither `--start` nor the iterations apply to them.
+                match value.and_then(as_position) {
+                    Some(position) => {
+                        quality.group_rows += 1;
+                        let group = rows.subname.words[subname as usize].clone();
+                        keep_latest(&mut digest.groups, (run, group, rank), time, position);
+                    }
+                    None => quality.unreadable_rows += 1,
+                }
+                continue;
+            }
+            // A negative number is damage, and would pass for the run's first iteration.
+            let Some(iteration) = rows.iteration[row].filter(|&iteration| iteration >= 0) else {
+                quality.unreadable_rows += 1;
+                continue;
+            };
             let extent = RunExtent {
                 first_time: time,
                 last_time: time,
@@ -278,7 +275,7 @@ impl Scan for Collector<'_> {
                 quality.outside_iterations += 1;
                 continue;
             }
-            let Some(seconds) = rows.value.get(row).copied().flatten() else {
+            let Some(seconds) = value else {
                 quality.missing_values += 1;
                 continue;
             };
@@ -292,13 +289,15 @@ impl Scan for Collector<'_> {
             }
             if let Some(nodes) = &rows.node {
                 let node = nodes.codes[row];
-                if node != TextColumn::MISSING && seen.get(&rank).is_none_or(|&known| known != (time, node)) {
-                    seen.insert(rank, (time, node));
-                    note_node(&mut digest.nodes, rank, time, &nodes.words[node as usize]);
+                let key = (run, rank);
+                let named = nodes.words.get(node as usize).filter(|name| !name.is_empty());
+                if let Some(name) = named.filter(|_| seen.get(&key) != Some(&(time, node))) {
+                    seen.insert(key, (time, node));
+                    note_node(&mut digest.nodes, key, time, name);
                 }
             }
             let kept = &mut digest.rows;
-            kept.timer.push(timer);
+            kept.timer.push(subname);
             kept.run.push(run);
             kept.rank.push(rank);
             kept.iteration.push(iteration);
@@ -321,11 +320,11 @@ impl Scan for Collector<'_> {
                 (none, Some(extent)) => *none = Some(extent.clone()),
             }
         }
-        for (rank, (time, node)) in digest.nodes {
-            keep_latest(&mut self.nodes, rank, time, node);
+        for ((run, rank), (time, node)) in digest.nodes {
+            keep_latest(&mut self.nodes, (runs[run as usize], rank), time, node);
         }
-        for (key, (time, position)) in digest.groups {
-            keep_latest(&mut self.groups, key, time, position);
+        for ((run, group, rank), (time, position)) in digest.groups {
+            keep_latest(&mut self.groups, (runs[run as usize], group, rank), time, position);
         }
         let mut rows = digest.rows;
         if rows.len() > 0 {
@@ -358,8 +357,8 @@ impl Collector<'_> {
     }
 }
 
-fn note_node(nodes: &mut Latest<u32, String>, rank: u32, time: Micros, node: &str) {
-    match nodes.get_mut(&rank) {
+fn note_node(nodes: &mut Latest<(u32, u32), String>, key: (u32, u32), time: Micros, node: &str) {
+    match nodes.get_mut(&key) {
         Some((known_time, known)) => {
             if (*known_time, known.as_str()) < (time, node) {
                 *known_time = time;
@@ -369,7 +368,7 @@ fn note_node(nodes: &mut Latest<u32, String>, rank: u32, time: Micros, node: &st
             }
         }
         None => {
-            nodes.insert(rank, (time, node.to_owned()));
+            nodes.insert(key, (time, node.to_owned()));
         }
     }
 }

@@ -5,6 +5,7 @@
 //! [`Job::window`] cuts that part out.
 
 mod assemble;
+mod belongs;
 mod catalog;
 mod collect;
 mod cut;

@@ -20,7 +20,7 @@ pub enum WriteError {
         path: PathBuf,
     },
     /// The operating system refused.
-    #[error("failed to write {path}: {source}", path = path.display())]
+    #[error("failed to write {path}", path = path.display())]
     Io {
         /// The file or folder.
         path: PathBuf,
@@ -36,8 +36,8 @@ pub enum WriteError {
         reason: String,
     },
     /// Standard output refused.
-    #[error("failed to write to standard output: {0}")]
-    Stdout(std::io::Error),
+    #[error("failed to write to standard output")]
+    Stdout(#[source] std::io::Error),
 }
 
 impl WriteError {

@@ -14,6 +14,7 @@ use super::error::SourceError;
 use super::frame::{rows_of, wanted_columns};
 use super::guard::guarded;
 use super::rows::Rows;
+use super::scan::BATCH_ROWS;
 
 type Input = BufReader<File>;
 type RecordBatch = RecordBatchT<Box<dyn Array>>;
@@ -48,6 +49,7 @@ pub(super) fn open(path: &Path) -> Result<ArrowBatches, SourceError> {
         path: path.to_owned(),
         blocks,
         number: 0,
+        rest: DataFrame::empty(),
         done: false,
     })
 }
@@ -57,6 +59,8 @@ pub(super) struct ArrowBatches {
     path: PathBuf,
     blocks: Blocks,
     number: usize,
+    /// What is left of the record batch at hand.
+    rest: DataFrame,
     done: bool,
 }
 
@@ -114,22 +118,30 @@ impl Iterator for ArrowBatches {
     type Item = Result<Rows, SourceError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.done {
-            return None;
-        }
-        let blocks = &mut self.blocks;
-        let batch = guarded(|| blocks.next().map(|batch| batch.map(DataFrame::from)));
-        let place = format!("record batch {}", self.number);
-        self.number += 1;
-        let rows = match batch {
-            Ok(None) => {
-                self.done = true;
+        // A frame that was written in one piece is one record batch; its rows are taken a part at a time.
+        while self.rest.height() == 0 {
+            if self.done {
                 return None;
             }
-            Ok(Some(frame)) => rows_of(&self.path, &frame),
-            Err(reason) => Err(SourceError::corrupt(&self.path, place, reason)),
-        };
-        self.done |= rows.is_err();
+            let blocks = &mut self.blocks;
+            match guarded(|| blocks.next().map(|batch| batch.map(DataFrame::from))) {
+                Ok(Some(frame)) => self.rest = frame,
+                Ok(None) => self.done = true,
+                Err(reason) => {
+                    self.done = true;
+                    let place = format!("record batch {}", self.number);
+                    return Some(Err(SourceError::corrupt(&self.path, place, reason)));
+                }
+            }
+            self.number += 1;
+        }
+        let (part, rest) = self.rest.split_at(BATCH_ROWS.min(self.rest.height()) as i64);
+        self.rest = rest;
+        let rows = rows_of(&self.path, &part);
+        if rows.is_err() {
+            self.done = true;
+            self.rest = DataFrame::empty();
+        }
         Some(rows)
     }
 }

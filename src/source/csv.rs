@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use super::error::SourceError;
-use super::rows::{OPTIONAL, REQUIRED, Rows, TextColumn, first_of_text_array};
+use super::rows::{OPTIONAL, REQUIRED, Rows, TextColumn, first_of_text_array, integer_of_text};
 use super::scan::BATCH_ROWS;
 use super::timestamp;
 
@@ -22,6 +22,13 @@ pub(super) fn open(path: &Path, delimiter: u8) -> Result<CsvBatches, SourceError
         .buffer_capacity(1 << 18)
         .from_reader(file);
     let header = reader.headers().map_err(|error| corrupt(path, &error))?.clone();
+    let twice = |column: &&str| header.iter().filter(|name| name.trim() == *column).count() > 1;
+    if let Some(column) = REQUIRED.into_iter().chain(OPTIONAL).find(twice) {
+        return Err(SourceError::DoubleColumn {
+            path: path.to_owned(),
+            column,
+        });
+    }
     let position = |column: &str| header.iter().position(|name| name.trim() == column);
     let mut required = [0; REQUIRED.len()];
     for (slot, column) in required.iter_mut().zip(REQUIRED) {
@@ -76,9 +83,8 @@ impl CsvBatches {
             rows.job.push(text(job));
             rows.metric_name.push(text(metric_name));
             rows.subname.push(text(subname));
-            rows.rank.push(text(rank).and_then(|cell| cell.trim().parse().ok()));
-            rows.iteration
-                .push(text(iteration).and_then(|cell| cell.trim().parse().ok()));
+            rows.rank.push(text(rank).and_then(integer_of_text));
+            rows.iteration.push(text(iteration).and_then(integer_of_text));
             let first = text(values).map_or(Ok(None), first_of_text_array).map_err(|reason| {
                 let line = record.position().map_or(0, csv::Position::line);
                 SourceError::corrupt(&self.path, format!("line {line}, column `metric_values`"), reason)

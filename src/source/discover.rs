@@ -51,7 +51,7 @@ pub const ENDINGS: &str = "parquet, pq, csv, tsv, ndjson, jsonl, arrow, arrows, 
 pub struct Discovered {
     /// The files to read, sorted by path, each once.
     pub files: Vec<SourceFile>,
-    /// Files in the named folders that are passed over because of their ending.
+    /// Files in the named folders that are passed over because of their ending, and links to folders.
     pub passed_over: Vec<PathBuf>,
 }
 
@@ -62,26 +62,24 @@ pub struct Discovered {
 ///
 /// # Errors
 /// A name that matches nothing, a folder without a readable file, an empty file, a file of no known format.
-pub fn discover(names: &[String]) -> Result<Discovered, SourceError> {
+pub fn discover(names: &[PathBuf]) -> Result<Discovered, SourceError> {
     let mut found = Discovered::default();
     for name in names {
-        if name == SourceFile::STDIN {
+        if name == Path::new(SourceFile::STDIN) {
             found.files.push(SourceFile {
-                path: SourceFile::STDIN.into(),
+                path: name.clone(),
                 format: Format::Ndjson,
             });
             continue;
         }
-        let path = Path::new(name);
-        let metadata = std::fs::metadata(path);
-        match metadata {
-            Ok(metadata) if metadata.is_dir() => add_folder(path, &mut found)?,
-            Ok(_) => add_named(path, &mut found)?,
-            Err(_) if name.contains(['*', '?', '[']) => add_pattern(name, &mut found)?,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Err(SourceError::NotFound(name.clone()));
+        match (std::fs::metadata(name), name.to_str()) {
+            (Ok(metadata), _) if metadata.is_dir() => add_folder(name, &mut found)?,
+            (Ok(_), _) => add_named(name, &mut found)?,
+            (Err(_), Some(pattern)) if pattern.contains(['*', '?', '[']) => add_pattern(pattern, &mut found)?,
+            (Err(error), _) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Err(SourceError::NotFound(name.display().to_string()));
             }
-            Err(error) => return Err(SourceError::io(path)(error)),
+            (Err(error), _) => return Err(SourceError::io(name)(error)),
         }
     }
     found.files.sort_by(|a, b| a.path.cmp(&b.path));
@@ -119,10 +117,12 @@ fn add_folder(folder: &Path, found: &mut Discovered) -> Result<(), SourceError> 
             if hidden {
                 continue;
             }
-            // A link to a folder is not followed: it may lead back here.
             if kind.is_dir() {
                 open.push(path);
-            } else if !path.is_dir() {
+            } else if path.is_dir() {
+                // A link to a folder is not followed: it may lead back here.
+                found.passed_over.push(path);
+            } else {
                 add_if_known(path, found);
             }
         }
@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn a_folder_gives_its_readable_files_and_tells_the_others() {
         let folder = folder_with(&["b.parquet", "a/c.csv", "labels.json", ".hidden.csv"]);
-        let found = discover(&[folder.path().display().to_string()]).expect("found");
+        let found = discover(&[folder.path().to_owned()]).expect("found");
         assert_eq!(names(folder.path(), &found.files), ["a/c.csv", "b.parquet"]);
         assert_eq!(found.passed_over, [folder.path().join("labels.json")]);
     }
@@ -226,16 +226,16 @@ mod tests {
     #[test]
     fn a_file_named_twice_is_read_once() {
         let folder = folder_with(&["b.parquet"]);
-        let file = folder.path().join("b.parquet").display().to_string();
-        let pattern = folder.path().join("*.parquet").display().to_string();
-        let roundabout = folder.path().join(".").join("b.parquet").display().to_string();
+        let file = folder.path().join("b.parquet");
+        let pattern = folder.path().join("*.parquet");
+        let roundabout = folder.path().join(".").join("b.parquet");
         assert_eq!(discover(&[file, pattern, roundabout]).expect("found").files.len(), 1);
     }
 
     #[test]
     fn what_names_nothing_is_an_error() {
         let folder = folder_with(&["notes.txt"]);
-        let inside = |name: &str| discover(&[folder.path().join(name).display().to_string()]);
+        let inside = |name: &str| discover(&[folder.path().join(name)]);
         assert!(matches!(inside("no.parquet"), Err(SourceError::NotFound(_))));
         assert!(matches!(inside("*.parquet"), Err(SourceError::NotFound(_))));
         assert!(matches!(inside("*.txt"), Err(SourceError::NoFiles(..))));

@@ -30,7 +30,7 @@ pub enum SourceError {
         advice: String,
     },
     /// The operating system refused.
-    #[error("failed to read {path}: {source}", path = path.display())]
+    #[error("failed to read {path}", path = path.display())]
     Io {
         /// The file.
         path: PathBuf,
@@ -56,6 +56,14 @@ pub enum SourceError {
         column: &'static str,
         /// The columns that are there.
         found: String,
+    },
+    /// A column that the file has twice: which one is meant?
+    #[error("{path}: column `{column}` is there twice", path = path.display())]
+    DoubleColumn {
+        /// The file.
+        path: PathBuf,
+        /// The column.
+        column: &'static str,
     },
     /// A column whose type can't be read as what the contract asks for.
     #[error("{path}: column `{column}` has type {found}, expected {expected}", path = path.display())]

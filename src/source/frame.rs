@@ -5,7 +5,7 @@ use std::path::Path;
 use polars::prelude::*;
 
 use super::error::SourceError;
-use super::rows::{OPTIONAL, REQUIRED, Rows, TextColumn, first_of_text_array};
+use super::rows::{OPTIONAL, REQUIRED, Rows, TextColumn, first_of_text_array, integer_of_text, whole};
 use super::timestamp::{self, Micros};
 
 /// The columns to ask a file for.
@@ -13,6 +13,16 @@ use super::timestamp::{self, Micros};
 /// # Errors
 /// A required column that the file lacks, with those that it has.
 pub(super) fn wanted_columns(path: &Path, there: &[&str], with_values: bool) -> Result<Vec<String>, SourceError> {
+    let known = REQUIRED.iter().chain(&OPTIONAL);
+    if let Some(&column) = known
+        .clone()
+        .find(|&column| there.iter().filter(|name| *name == column).count() > 1)
+    {
+        return Err(SourceError::DoubleColumn {
+            path: path.to_owned(),
+            column,
+        });
+    }
     if let Some(column) = REQUIRED.into_iter().find(|column| !there.contains(column)) {
         let found = there.join(", ");
         return Err(SourceError::MissingColumn {
@@ -21,8 +31,8 @@ pub(super) fn wanted_columns(path: &Path, there: &[&str], with_values: bool) -> 
             found,
         });
     }
-    let wanted = REQUIRED.iter().chain(&OPTIONAL).copied();
-    Ok(wanted
+    Ok(known
+        .copied()
         .filter(|&column| with_values || column != "metric_values")
         .filter(|column| there.contains(column))
         .map(str::to_owned)
@@ -123,14 +133,12 @@ impl Columns<'_> {
             return Ok(cells.iter().collect());
         }
         if kind.is_float() {
-            // Data frames turn integers with a gap into floats.
             let wide = self.cast(&series, column, &DataType::Float64)?;
             let cells = wide.f64().map_err(|_| self.wrong_type(column, kind, "an integer"))?;
             return Ok(cells.iter().map(|cell| cell.and_then(whole)).collect());
         }
         if let Ok(cells) = series.str() {
-            let parsed = cells.iter().map(|cell| cell.and_then(|cell| cell.trim().parse().ok()));
-            return Ok(parsed.collect());
+            return Ok(cells.iter().map(|cell| cell.and_then(integer_of_text)).collect());
         }
         Err(self.wrong_type(column, kind, "an integer"))
     }
@@ -204,10 +212,6 @@ impl Columns<'_> {
             other => Err(self.wrong_type(column, other, EXPECTED)),
         }
     }
-}
-
-fn whole(number: f64) -> Option<i64> {
-    (number.fract() == 0.0 && number.abs() < 9e15).then_some(number as i64)
 }
 
 /// A type's name without the crate's default formatting of frames.

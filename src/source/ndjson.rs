@@ -2,16 +2,22 @@
 
 use std::borrow::Cow;
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use super::discover::SourceFile;
 use super::error::SourceError;
-use super::rows::{REQUIRED, Rows, TextColumn, first_of_text_array};
+use super::rows::{REQUIRED, Rows, TextColumn, first_of_text_array, integer_of_text, whole};
 use super::scan::BATCH_ROWS;
 use super::timestamp;
+
+/// A longer line is no row, and would be held whole.
+const LONGEST_LINE: u64 = 64 << 20;
+/// What some editors write before the first letter.
+const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// Opens a file or standard input.
 ///
@@ -60,7 +66,7 @@ struct Line<'a> {
     #[serde(borrow)]
     iteration: Option<Cell<'a>>,
     #[serde(borrow)]
-    metric_values: Option<Values<'a>>,
+    metric_values: Option<&'a RawValue>,
     #[serde(borrow)]
     node: Option<Cow<'a, str>>,
     #[serde(borrow)]
@@ -81,8 +87,8 @@ impl Cell<'_> {
     fn integer(&self) -> Option<i64> {
         match self {
             Self::Integer(number) => Some(*number),
-            Self::Float(number) => (number.fract() == 0.0 && number.abs() < 9e15).then_some(*number as i64),
-            Self::Text(text) => text.trim().parse().ok(),
+            Self::Float(number) => whole(*number),
+            Self::Text(text) => integer_of_text(text),
         }
     }
 
@@ -95,14 +101,6 @@ impl Cell<'_> {
     }
 }
 
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Values<'a> {
-    Numbers(Vec<Option<f64>>),
-    #[serde(borrow)]
-    Text(Cow<'a, str>),
-}
-
 impl NdjsonBatches {
     fn batch(&mut self) -> Result<Rows, SourceError> {
         let mut rows = Rows {
@@ -112,11 +110,19 @@ impl NdjsonBatches {
         };
         while rows.len() < BATCH_ROWS {
             self.buffer.clear();
-            let read = self.input.read_line(&mut self.buffer);
+            let read = self.input.by_ref().take(LONGEST_LINE).read_line(&mut self.buffer);
             self.line += 1;
-            if read.map_err(SourceError::io(&self.path))? == 0 {
+            let read = read.map_err(SourceError::io(&self.path))?;
+            if read == 0 {
                 self.done = true;
                 break;
+            }
+            if read as u64 == LONGEST_LINE {
+                let reason = "the line does not end within 64 MB; is this one JSON object a line?";
+                return Err(SourceError::corrupt(&self.path, self.place(), reason));
+            }
+            if self.line == 1 && self.buffer.starts_with(BYTE_ORDER_MARK) {
+                self.buffer.drain(..BYTE_ORDER_MARK.len_utf8());
             }
             if !self.buffer.trim().is_empty() {
                 self.push(&mut rows)?;
@@ -147,11 +153,8 @@ impl NdjsonBatches {
         {
             self.check_key(column)?;
         }
-        let first = match line.metric_values {
-            None => Ok(None),
-            Some(Values::Numbers(numbers)) => Ok(numbers.first().copied().flatten()),
-            Some(Values::Text(text)) => first_of_text_array(&text),
-        };
+        let values = line.metric_values.map(|values| values.get().trim_matches('"'));
+        let first = values.map_or(Ok(None), first_of_text_array);
         rows.value.push(first.map_err(|reason| {
             SourceError::corrupt(&self.path, format!("{}, column `metric_values`", self.place()), reason)
         })?);

@@ -29,6 +29,8 @@ pub(super) struct Part {
     row_group: usize,
     first_row: usize,
     rows: usize,
+    /// What it decodes to, about.
+    pub(super) bytes: usize,
 }
 
 /// Reads the footer and decides which row groups are read.
@@ -75,6 +77,7 @@ pub(super) fn plan(
                 row_group,
                 first_row,
                 rows: BATCH_ROWS.min(group.num_rows() - first_row),
+                bytes: decoded_bytes(group, columns).div_ceil(group.num_rows().div_ceil(BATCH_ROWS)),
             });
         }
     }
@@ -143,6 +146,17 @@ fn check_marks(path: &Path, file: &File) -> Result<(), SourceError> {
     file.rewind().map_err(SourceError::io(path))
 }
 
+/// Bytes that the columns of a row group take uncompressed.
+fn decoded_bytes(group: &RowGroupMetadata, columns: &[String]) -> usize {
+    let chunks = columns
+        .iter()
+        .filter_map(|column| group.columns_under_root_iter(column))
+        .flatten();
+    chunks
+        .map(|chunk| usize::try_from(chunk.uncompressed_size()).unwrap_or_default())
+        .sum()
+}
+
 fn statistics_of(group: &RowGroupMetadata, file: &FileMetadata) -> PartStatistics {
     let column = |name: &str| {
         let chunk = group.columns_under_root_iter(name)?.next()?;
@@ -150,7 +164,7 @@ fn statistics_of(group: &RowGroupMetadata, file: &FileMetadata) -> PartStatistic
         Some((chunk, statistics))
     };
     let text = |name: &str| match column(name)?.1 {
-        // Long texts may be cut in statistics, so a maximum is a bound only below its cut.
+        // A text that is cut in statistics is cut to a bound: below the smallest, above the largest.
         Statistics::Binary(bounds) => {
             let text = |bytes: Vec<u8>| String::from_utf8(bytes).ok();
             Some((text(bounds.min_value?)?, text(bounds.max_value?)?))

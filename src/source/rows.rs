@@ -110,19 +110,36 @@ pub const REQUIRED: [&str; 7] = [
 /// The columns that may be missing.
 pub const OPTIONAL: [&str; 2] = ["node", "rerun_uuid"];
 
-/// Reads the first element of an array written as text, `[0.1,0.2]`.
+/// A whole number from a float: data frames turn integers with a gap into floats.
+#[must_use]
+pub fn whole(number: f64) -> Option<i64> {
+    (number.fract() == 0.0 && number.abs() < 9e15).then_some(number as i64)
+}
+
+/// An integer written as text, `5` or `5.0`.
+#[must_use]
+pub fn integer_of_text(text: &str) -> Option<i64> {
+    let text = text.trim();
+    text.parse().ok().or_else(|| text.parse().ok().and_then(whole))
+}
+
+/// Reads the first element of an array written as text, `[0.1,0.2]`; elements may be in quotes.
 ///
-/// `Ok(None)` for an empty array or a null element.
+/// `Ok(None)` for an empty cell, an empty array or a null element.
 ///
 /// # Errors
 /// The text when it is no array of numbers.
 pub fn first_of_text_array(text: &str) -> Result<Option<f64>, String> {
+    let text = text.trim();
+    if text.is_empty() || text == "null" {
+        return Ok(None);
+    }
     let inner = text
-        .trim()
         .strip_prefix('[')
         .and_then(|rest| rest.strip_suffix(']'))
         .ok_or_else(|| format!("`{text}` is no array like [0.1,0.2]"))?;
     let first = inner.split(',').next().unwrap_or_default().trim();
+    let first = first.trim_matches(['"', '\'']);
     match first {
         "" | "null" | "NULL" => Ok(None),
         number => number
@@ -149,10 +166,23 @@ mod tests {
     }
 
     #[test]
+    fn integers_may_be_written_as_floats() {
+        assert_eq!(integer_of_text(" 5 "), Some(5));
+        assert_eq!(integer_of_text("5.0"), Some(5));
+        assert_eq!(integer_of_text("9007199254740993"), Some(9_007_199_254_740_993));
+        for text in ["5.5", "five", "", "NaN", "1e300"] {
+            assert_eq!(integer_of_text(text), None, "{text}");
+        }
+    }
+
+    #[test]
     fn arrays_in_text_give_their_first_element() {
         assert_eq!(first_of_text_array("[0.25,1]"), Ok(Some(0.25)));
         assert_eq!(first_of_text_array(" [ 3 ] "), Ok(Some(3.0)));
         assert_eq!(first_of_text_array("[]"), Ok(None));
+        assert_eq!(first_of_text_array(""), Ok(None));
+        assert_eq!(first_of_text_array("[\"0.5\",1]"), Ok(Some(0.5)));
+        assert_eq!(first_of_text_array("[1e999]"), Ok(Some(f64::INFINITY)));
         assert!(first_of_text_array("[nan]").is_ok_and(|value| value.is_some_and(f64::is_nan)));
         assert!(first_of_text_array("0.25").is_err());
         assert!(first_of_text_array("[slow]").is_err());

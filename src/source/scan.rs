@@ -10,6 +10,8 @@ use super::{arrow, csv, ndjson, parquet};
 
 /// Rows a batch of a reader holds at most: enough to spread fixed costs, small beside the window.
 pub(super) const BATCH_ROWS: usize = 1 << 18;
+/// Decoded bytes that are read at once, over all threads; a single part may be larger.
+const BYTES_IN_FLIGHT: usize = 256 << 20;
 
 /// What is known of a part of a file before it is read; `None` where the file does not say.
 #[derive(Debug, Default, Clone, PartialEq)]
@@ -24,6 +26,26 @@ pub struct PartStatistics {
     pub timestamp: Option<(Micros, Micros)>,
     /// Smallest and largest iteration.
     pub iteration: Option<(i64, i64)>,
+}
+
+impl PartStatistics {
+    /// Whether a row of the job can be in the part.
+    #[must_use]
+    pub fn may_hold_job(&self, job: &str) -> bool {
+        may_hold(&self.job, job)
+    }
+
+    /// Whether a row of the metric can be in the part.
+    #[must_use]
+    pub fn may_hold_metric(&self, metric: &str) -> bool {
+        may_hold(&self.metric_name, metric)
+    }
+}
+
+fn may_hold(bounds: &Option<(String, String)>, word: &str) -> bool {
+    bounds
+        .as_ref()
+        .is_none_or(|(first, last)| first.as_str() <= word && word <= last.as_str())
 }
 
 /// How much of a part of a file a scan wants.
@@ -65,7 +87,7 @@ pub trait Scan: Sync {
 
 /// Reads the files one after the other through a scan.
 ///
-/// At most two batches a thread are held at a time, whatever the size of the files. `progress` is called with
+/// At most two batches a thread, and about 256 MB of them, are held at a time, whatever the size of the files. `progress` is called with
 /// the number of rows passed so far.
 ///
 /// # Errors
@@ -80,7 +102,7 @@ pub fn scan<S: Scan>(files: &[SourceFile], scan: &mut S, progress: &dyn Fn(u64))
                     scan.skipped(part);
                     passed += part.rows as u64;
                 }
-                for few in parts.chunks(2 * rayon::current_num_threads()) {
+                for few in in_flight(&parts, 2 * rayon::current_num_threads()) {
                     let digests: Vec<_> = few
                         .par_iter()
                         .map(|part| part.read().map(|rows| (rows.len(), scan.digest(rows))))
@@ -97,6 +119,21 @@ pub fn scan<S: Scan>(files: &[SourceFile], scan: &mut S, progress: &dyn Fn(u64))
         }
     }
     Ok(())
+}
+
+/// Cuts the parts into runs of at most `count` that together decode to about [`BYTES_IN_FLIGHT`].
+fn in_flight(mut parts: &[parquet::Part], count: usize) -> impl Iterator<Item = &[parquet::Part]> {
+    std::iter::from_fn(move || {
+        let mut bytes = 0;
+        let fits = |part: &&parquet::Part| {
+            bytes += part.bytes;
+            bytes <= BYTES_IN_FLIGHT
+        };
+        let few = parts.iter().take(count).take_while(fits).count().max(1);
+        let (now, later) = parts.split_at_checked(few)?;
+        parts = later;
+        Some(now)
+    })
 }
 
 /// Feeds the batches of a sequential reader to the scan, digesting as many at once as there are threads.

@@ -32,11 +32,11 @@ pub type Ballot = Vec<RankBallot>;
 pub fn ballot(votes: &[TimerVote<'_>], weight_before_filters: &[f64]) -> Ballot {
     let total: f64 = votes.iter().map(|vote| vote.weight).sum();
     let on_rank = |rank: usize, before: f64| {
+        // From 0: the sum of no floats is -0, which would show.
         let slow_votes = votes
             .iter()
             .filter(|vote| vote.slow[rank])
-            .map(|vote| vote.weight)
-            .sum();
+            .fold(0.0, |sum, vote| sum + vote.weight);
         let slow = total > 0.0 && 2.0 * slow_votes >= total && 2.0 * slow_votes >= before;
         RankBallot {
             slow_votes,
