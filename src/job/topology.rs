@@ -15,6 +15,9 @@ pub struct Topology {
     /// Pipeline stage of each rank, parallel to the job's ranks; `None` where no row tells it.
     #[serde(skip)]
     pub stages: Vec<Option<u32>>,
+    /// Group name -> position of each rank, parallel to the job's ranks; `None` where no row tells it.
+    #[serde(skip)]
+    pub positions: BTreeMap<String, Vec<Option<u32>>>,
 }
 
 impl Topology {
@@ -24,8 +27,13 @@ impl Topology {
         let mut sizes = BTreeMap::new();
         let mut stages = vec![None; ranks.len()];
         let mut from_rows = false;
+        let mut by_group = BTreeMap::new();
         for (group, rank, position) in positions {
             from_rows = true;
+            let known = by_group.entry(group.clone()).or_insert_with(|| vec![None; ranks.len()]);
+            if let Ok(place) = ranks.binary_search(&rank) {
+                known[place] = Some(position);
+            }
             if group == "pp"
                 && let Ok(place) = ranks.binary_search(&rank)
             {
@@ -38,6 +46,7 @@ impl Topology {
             sizes,
             from_rows,
             stages,
+            positions: by_group,
         }
     }
 
