@@ -73,7 +73,7 @@ fn inferred(job: &Job) -> Vec<Place> {
     let world = job.ranks.last().map_or(1, |&rank| rank.saturating_add(1));
     let firsts = first_stage.len() as u32;
     let (mut stages, mut block, mut striped) = (1, world, false);
-    if firsts > 0 && firsts < count && world % firsts == 0 {
+    if firsts > 0 && firsts < count && world.is_multiple_of(firsts) {
         let run = first_stage
             .windows(2)
             .position(|pair| pair[1] - pair[0] != 1)
@@ -81,7 +81,7 @@ fn inferred(job: &Job) -> Vec<Place> {
         let pipelines = world / firsts;
         if run == firsts && first_stage[0] == 0 {
             (stages, block) = (pipelines, firsts);
-        } else if firsts % run == 0
+        } else if firsts.is_multiple_of(run)
             && first_stage
                 .iter()
                 .copied()
@@ -137,7 +137,7 @@ fn tensor_size(job: &Job, block: u32) -> u32 {
     };
     (2..=block)
         .rev()
-        .filter(|size| block % size == 0)
+        .filter(|size| block.is_multiple_of(*size))
         .find(|&size| {
             let inside = |pair: usize| pair as u32 % size != size - 1;
             share_equal(&inside) > 0.95 && (size == block || share_equal(&|pair| !inside(pair) && inner(pair)) < 0.2)

@@ -101,7 +101,7 @@ fn labels(winner: Option<Clustering>, slow: Vec<bool>) -> TimerLabels {
     TimerLabels {
         timer: None,
         clusters: winner.as_ref().map_or(1, |winner| winner.clusters),
-        scores: winner.as_ref().and_then(|winner| winner.scores.clone()),
+        scores: winner.as_ref().and_then(|winner| winner.scores),
         parameters: winner.map(|winner| winner.parameters),
         slow,
     }
