@@ -195,3 +195,109 @@ fn timers(job: &Job) -> Vec<TimerVerdict> {
         .map(|timer| verdict(features::aggregate(timer)))
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use ndarray::Array2;
+
+    use super::*;
+    use crate::algos::registry;
+    use crate::job::{DataQuality, TimerTable, Topology};
+
+    /// A job of `stages` x `pipelines` single ranks, eight a node, with about one per cent of noise; `own` is each
+    /// rank's own factor.
+    fn job(stages: u32, pipelines: u32, iterations: usize, own: impl Fn(u32) -> f64) -> Job {
+        let ranks: Vec<u32> = (0..stages * pipelines).collect();
+        let mut state = 7u64;
+        let mut draw = || {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (state >> 40) as f64 / f64::from(1 << 24) - 0.5
+        };
+        let mut timer = |name: &str, seconds: f64| TimerTable {
+            name: name.to_owned(),
+            seconds: Array2::from_shape_fn((ranks.len(), iterations), |(rank, _)| {
+                seconds * own(rank as u32) * (1.0 + 0.03 * draw())
+            }),
+        };
+        let timers = vec![
+            timer(units::BACKWARD, 2.0),
+            timer(units::FORWARD, 1.0),
+            timer(units::QKV, 0.1),
+        ];
+        let places = ranks.iter().flat_map(|&rank| {
+            [("dp", rank % pipelines), ("pp", rank / pipelines)].map(|(axis, at)| (axis.to_owned(), rank, at))
+        });
+        Job {
+            id: "j".to_owned(),
+            nodes: ranks.iter().map(|rank| format!("n{}", rank / 8)).collect(),
+            iterations: (0..iterations as i64).collect(),
+            timers,
+            topology: Topology::from_positions(&ranks, places),
+            runs: Vec::new(),
+            quality: DataQuality::default(),
+            ranks,
+        }
+    }
+
+    fn anomalies(job: &Job) -> Vec<usize> {
+        super::judge(job, &PeerSettings::default(), registry()).anomalies
+    }
+
+    #[test]
+    fn every_slow_rank_is_named_and_nobody_else() {
+        let own = |rank| match rank {
+            3 => 1.06,
+            20 => 1.5,
+            _ => 1.0,
+        };
+        let verdict = super::judge(&job(2, 16, 30, own), &PeerSettings::default(), registry());
+        assert_eq!((verdict.anomalies, verdict.cause), (vec![3, 20], Cause::Compute));
+        assert_eq!(verdict.findings[0].ranks, [20], "the costliest comes first");
+    }
+
+    #[test]
+    fn a_heavy_stage_is_nobodys_fault() {
+        let verdict = super::judge(
+            &job(4, 8, 30, |rank| if rank >= 24 { 1.4 } else { 1.0 }),
+            &PeerSettings::default(),
+            registry(),
+        );
+        assert_eq!((verdict.anomalies, verdict.cause), (vec![], Cause::StageImbalance));
+        assert_eq!(verdict.findings[0].stages, [3]);
+    }
+
+    #[test]
+    fn the_smallest_jobs_get_a_verdict() {
+        for (stages, pipelines, iterations) in [(1, 1, 1), (1, 1, 30), (4, 1, 30), (1, 2, 1), (1, 2, 3), (2, 2, 5)] {
+            let named = anomalies(&job(stages, pipelines, iterations, |_| 1.0));
+            assert!(named.is_empty(), "{stages} x {pipelines} x {iterations}: {named:?}");
+        }
+        let nan = job(2, 4, 20, |_| f64::NAN);
+        assert!(anomalies(&nan).is_empty());
+    }
+
+    #[test]
+    #[ignore = "measures time, on a quiet machine"]
+    fn a_large_healthy_job_takes_half_a_second_on_one_core() {
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(1)
+            .build()
+            .expect("a thread");
+        for stages in [1, 8] {
+            let job = job(stages, 10_240 / stages, 30, |_| 1.0);
+            let fastest = (0..5)
+                .map(|_| {
+                    let begin = Instant::now();
+                    assert!(pool.install(|| anomalies(&job)).is_empty());
+                    begin.elapsed().as_secs_f64()
+                })
+                .fold(f64::INFINITY, f64::min);
+            println!("{stages} stages: {fastest:.3} s");
+            assert!(fastest < 0.5, "{fastest:.3} s");
+        }
+    }
+}

@@ -22,7 +22,7 @@ pub(super) struct OwnFactors {
     pub levels: Vec<f64>,
     /// Rows above the gap where whole nodes are the slow majority.
     pub majority: Vec<bool>,
-    /// Rows that are their stage's level themselves.
+    /// The row of each stage that is its level itself; one of them where several are equal.
     pub is_level: Vec<bool>,
     /// Other rows of the stage with any value.
     pub peers: Vec<usize>,
@@ -108,9 +108,11 @@ impl Levels {
             let nodes: Vec<u32> = members.iter().map(|&row| places.nodes[row]).collect();
             let (level, above) = level_of(&stage_means, &nodes, standard_error, settings);
             by_stage.push(level);
+            if let Some(at) = stage_means.iter().position(|&mean| mean == level) {
+                is_level[members[at]] = true;
+            }
             for (&row, above) in members.iter().zip(above) {
                 majority[row] = above;
-                is_level[row] = means[row] == level;
                 of_row[row] = level;
             }
         }
