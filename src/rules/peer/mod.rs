@@ -24,6 +24,8 @@ mod reference;
 mod replica;
 mod robust;
 mod rows;
+#[cfg(test)]
+mod samples;
 mod segments;
 mod settings;
 mod structure;
@@ -200,48 +202,9 @@ fn timers(job: &Job) -> Vec<TimerVerdict> {
 mod tests {
     use std::time::Instant;
 
-    use ndarray::Array2;
-
+    use super::samples::job;
     use super::*;
     use crate::algos::registry;
-    use crate::job::{DataQuality, TimerTable, Topology};
-
-    /// A job of `stages` x `pipelines` single ranks, eight a node, with about one per cent of noise; `own` is each
-    /// rank's own factor.
-    fn job(stages: u32, pipelines: u32, iterations: usize, own: impl Fn(u32) -> f64) -> Job {
-        let ranks: Vec<u32> = (0..stages * pipelines).collect();
-        let mut state = 7u64;
-        let mut draw = || {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            (state >> 40) as f64 / f64::from(1 << 24) - 0.5
-        };
-        let mut timer = |name: &str, seconds: f64| TimerTable {
-            name: name.to_owned(),
-            seconds: Array2::from_shape_fn((ranks.len(), iterations), |(rank, _)| {
-                seconds * own(rank as u32) * (1.0 + 0.03 * draw())
-            }),
-        };
-        let timers = vec![
-            timer(units::BACKWARD, 2.0),
-            timer(units::FORWARD, 1.0),
-            timer(units::QKV, 0.1),
-        ];
-        let places = ranks.iter().flat_map(|&rank| {
-            [("dp", rank % pipelines), ("pp", rank / pipelines)].map(|(axis, at)| (axis.to_owned(), rank, at))
-        });
-        Job {
-            id: "j".to_owned(),
-            nodes: ranks.iter().map(|rank| format!("n{}", rank / 8)).collect(),
-            iterations: (0..iterations as i64).collect(),
-            timers,
-            topology: Topology::from_positions(&ranks, places),
-            runs: Vec::new(),
-            quality: DataQuality::default(),
-            ranks,
-        }
-    }
 
     fn anomalies(job: &Job) -> Vec<usize> {
         super::judge(job, &PeerSettings::default(), registry()).anomalies
@@ -249,7 +212,7 @@ mod tests {
 
     #[test]
     fn every_slow_rank_is_named_and_nobody_else() {
-        let own = |rank| match rank {
+        let own = |rank, _| match rank {
             3 => 1.06,
             20 => 1.5,
             _ => 1.0,
@@ -262,7 +225,7 @@ mod tests {
     #[test]
     fn a_heavy_stage_is_nobodys_fault() {
         let verdict = super::judge(
-            &job(4, 8, 30, |rank| if rank >= 24 { 1.4 } else { 1.0 }),
+            &job(4, 8, 30, |rank, _| if rank >= 24 { 1.4 } else { 1.0 }),
             &PeerSettings::default(),
             registry(),
         );
@@ -273,10 +236,10 @@ mod tests {
     #[test]
     fn the_smallest_jobs_get_a_verdict() {
         for (stages, pipelines, iterations) in [(1, 1, 1), (1, 1, 30), (4, 1, 30), (1, 2, 1), (1, 2, 3), (2, 2, 5)] {
-            let named = anomalies(&job(stages, pipelines, iterations, |_| 1.0));
+            let named = anomalies(&job(stages, pipelines, iterations, |_, _| 1.0));
             assert!(named.is_empty(), "{stages} x {pipelines} x {iterations}: {named:?}");
         }
-        let nan = job(2, 4, 20, |_| f64::NAN);
+        let nan = job(2, 4, 20, |_, _| f64::NAN);
         assert!(anomalies(&nan).is_empty());
     }
 
@@ -288,7 +251,7 @@ mod tests {
             .build()
             .expect("a thread");
         for stages in [1, 8] {
-            let job = job(stages, 10_240 / stages, 30, |_| 1.0);
+            let job = job(stages, 10_240 / stages, 30, |_, _| 1.0);
             let fastest = (0..5)
                 .map(|_| {
                     let begin = Instant::now();

@@ -69,3 +69,34 @@ pub(super) fn long_steps(job: &Job, settings: &PeerSettings) -> Vec<LongStep> {
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples::{job, verdict, with_steps};
+    use crate::rules::{Cause, FindingKind};
+
+    #[test]
+    fn a_spell_is_told_and_names_nobody() {
+        let spell = |rank, step| if rank == 4 && (9..12).contains(&step) { 2.0 } else { 1.0 };
+        let verdict = verdict(&job(1, 16, 30, spell));
+        assert_eq!((verdict.anomalies, verdict.cause), (vec![], Cause::None));
+        let finding = &verdict.findings[0];
+        assert_eq!((finding.kind, finding.named), (FindingKind::Transient, false));
+        assert_eq!((finding.first_iteration, finding.last_iteration), (Some(9), Some(11)));
+        assert_eq!(
+            finding.says,
+            "rank 4 on node n0 was slow for 3 iterations and recovered"
+        );
+    }
+
+    #[test]
+    fn a_stall_is_told_and_names_nobody() {
+        let job = with_steps(job(1, 8, 20, |_, _| 1.0), |step| if step == 7 { 65.0 } else { 5.0 });
+        let verdict = verdict(&job);
+        assert_eq!((verdict.anomalies, verdict.cause), (vec![], Cause::None));
+        assert_eq!(
+            verdict.findings[0].says,
+            "iteration 7 took 60.0 s longer than usual on all ranks"
+        );
+    }
+}

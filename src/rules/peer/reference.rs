@@ -91,3 +91,42 @@ impl<'a> Reference<'a> {
         median(ranks.iter().map(of_rank))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples::{job, verdict};
+
+    #[test]
+    fn seconds_are_those_of_the_slow_part() {
+        let verdict = verdict(&job(
+            1,
+            16,
+            40,
+            |rank, step| if rank == 4 && step >= 20 { 1.5 } else { 1.0 },
+        ));
+        let finding = &verdict.findings[0];
+        assert_eq!((finding.onset, finding.timers.len()), (Some(20), 3));
+        let forward = &finding.timers[0];
+        assert_eq!(forward.timer, "forward-compute");
+        assert!((forward.mean_seconds - 1.5).abs() < 0.02 && (forward.reference_seconds - 1.0).abs() < 0.01);
+        assert!((forward.factor - 1.5).abs() < 0.02);
+    }
+
+    #[test]
+    fn without_peers_its_own_better_part_is_the_reference() {
+        let verdict = verdict(&job(
+            4,
+            1,
+            40,
+            |rank, step| if rank == 2 && step >= 20 { 1.5 } else { 1.0 },
+        ));
+        assert_eq!(verdict.anomalies, [2]);
+        let finding = &verdict.findings[0];
+        assert!(
+            finding
+                .says
+                .contains("slower than in its better part of the window, since iteration 20")
+        );
+        assert!((finding.timers[0].reference_seconds - 1.0).abs() < 0.01, "{finding:?}");
+    }
+}

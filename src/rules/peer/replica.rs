@@ -81,3 +81,23 @@ fn fill_a_slow_node(rows: &[usize], suspect_of: &[Option<&Suspect>], units: &Uni
             .filter(on_node)
             .all(|rank| suspect_of[units.unit_of[rank]].is_some())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples::{job, verdict};
+    use crate::rules::{Cause, FindingKind};
+
+    #[test]
+    fn a_replica_with_more_data_names_nobody() {
+        let verdict = verdict(&job(4, 8, 30, |rank, _| if rank % 8 == 3 { 1.2 } else { 1.0 }));
+        assert_eq!((verdict.anomalies, verdict.cause), (vec![], Cause::DataImbalance));
+        assert_eq!(verdict.findings[0].kind, FindingKind::Imbalance);
+        assert_eq!(verdict.findings[0].ranks, [3, 11, 19, 27]);
+    }
+
+    #[test]
+    fn one_slow_rank_of_a_pipeline_is_no_replica() {
+        let verdict = verdict(&job(4, 8, 30, |rank, _| if rank == 19 { 1.2 } else { 1.0 }));
+        assert_eq!((verdict.anomalies, verdict.cause), (vec![19], Cause::Compute));
+    }
+}

@@ -114,3 +114,29 @@ fn deviations(seconds: &Table) -> Table {
     about.change(|_, cells| cells.iter_mut().for_each(|cell| *cell *= regain));
     about
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples::{job, verdict};
+    use crate::rules::Cause;
+
+    #[test]
+    fn long_batches_are_uneven_data_and_noise_is_not() {
+        let load = |rank: u32, step: usize| {
+            let wave = (rank as usize % 8 * 37 + step * 101 + step * step * 17) % 23;
+            1.0 + 0.3 * wave as f64 / 23.0
+        };
+        let loaded = verdict(&job(2, 8, 30, load));
+        assert_eq!((loaded.anomalies, loaded.cause), (vec![], Cause::DataImbalance));
+        let even = verdict(&job(2, 8, 30, |_, _| 1.0));
+        assert_eq!((even.findings.len(), even.cause), (0, Cause::None));
+    }
+
+    #[test]
+    fn a_slow_rank_comes_before_a_heavy_stage() {
+        let own = |rank: u32, _| if rank >= 24 { 1.4 } else { 1.0 } * if rank == 2 { 1.2 } else { 1.0 };
+        let verdict = verdict(&job(4, 8, 30, own));
+        assert_eq!((verdict.anomalies, verdict.cause), (vec![2], Cause::Compute));
+        assert_eq!(verdict.findings[1].stages, [3]);
+    }
+}
