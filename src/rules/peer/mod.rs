@@ -1,11 +1,11 @@
 //! The peer rules: which ranks are slower than their peers, lastingly, by an amount that matters, and why.
 //!
 //! Peers are the ranks of one pipeline stage: they do the same work on other data. Data flows
-//! [`places`] (who are peers) -> [`units`] (ranks that wait for each other; their work) -> [`own`] (a row's time over
-//! what its step, stage ([`level`]) and pipeline ([`load`]) ask of anybody) -> [`segments`] (the part of the window
-//! that shows it best; effect and noise floor) -> [`suspects`] (who passes in every timer, [`lasting`]ly; which ranks
-//! of a unit) -> [`replica`] (data, not GPUs) -> [`votes`] (the six algorithms on the evidence) -> [`findings`].
-//! Beside it [`loader`], [`structure`] and [`passing`] look for what else costs the job time.
+//! `places` (who are peers) -> `units` (ranks that wait for each other; their work) -> `own` (a row's time over
+//! what its step, stage (`level`) and pipeline (`load`) ask of anybody) -> `segments` (the part of the window
+//! that shows it best; effect and noise floor) -> `suspects` (who passes in every timer, `lasting`ly; which ranks
+//! of a unit) -> `replica` (data, not GPUs) -> `votes` (the six algorithms on the evidence) -> `findings`.
+//! Beside it `loader`, `structure` and `passing` look for what else costs the job time.
 //!
 //! Everything is `O(ranks x iterations)` and a few sorts a row; only the algorithms, asked when there are suspects, cost
 //! more. Sums over rows run in an order of their own, so that neither threads nor the order of ranks can show, and all
