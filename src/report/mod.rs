@@ -1,6 +1,6 @@
 //! What a user reads: the summary as a value, as text, as JSON, and the result folder.
 //!
-//! Data flows [`Summary`] -> [`text`] or [`json_line`] -> standard output, or [`ResultFolder`] with a table for each
+//! Data flows [`Summary`] -> [`text()`] or [`json_line`] -> standard output, or [`ResultFolder`] with a table for each
 //! algorithm beside them. Nothing is computed here that a verdict does not hold.
 
 mod error;
