@@ -54,6 +54,10 @@ fn fixtures_give_their_golden_results() {
         );
         golden(&format!("{name}.summary.json"), &content("summary.json"));
         golden(&format!("{name}.kmeans.csv"), &content("kmeans/fast_slow_summary.csv"));
+        let classic = workdir
+            .run(&["analyze", &file, "--rules", "classic", "--no-files"])
+            .succeeded();
+        golden(&format!("{name}.classic.txt"), &classic.stdout);
         let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
         let table = |algorithm: &str| format!("{algorithm}/fast_slow_summary.csv");
         for algorithm in ["dbscan", "fuzzy", "gmm", "hierarchical", "kmeans", "mean_shift"] {
@@ -421,7 +425,101 @@ fn thresholds_are_flags() {
         workdir.run(&args).succeeded().json()["anomaly_ranks"].clone()
     };
     assert_eq!(ranks(&[]), serde_json::json!([]));
-    assert_eq!(ranks(&["--min-spread", "0.01"]), serde_json::json!([5]));
+    let low_floors = ["--effect-floor", "0.005", "--false-alarm-rate", "1"];
+    assert_eq!(ranks(&low_floors), serde_json::json!([5]));
+    assert_eq!(ranks(&["--rules", "classic"]), serde_json::json!([]));
+    assert_eq!(
+        ranks(&["--rules", "classic", "--min-spread", "0.01"]),
+        serde_json::json!([5])
+    );
+}
+
+#[test]
+fn a_finding_says_who_how_much_and_since_when() {
+    let workdir = Workdir::new();
+    let begins = |rank, iteration: u32| {
+        let uneven = 1.0 + 0.001 * f64::from((rank * 7 + iteration * 3) % 11);
+        if rank == 5 && iteration >= 25 {
+            1.2 * uneven
+        } else {
+            uneven
+        }
+    };
+    workdir.file("a.ndjson", job("j", "forward-compute", 16, 40, begins));
+    let json = workdir
+        .run(&["analyze", "a.ndjson", "--no-files", "--format", "json"])
+        .succeeded()
+        .json();
+    let finding = &json["findings"][0];
+    for (key, expected) in [
+        ("kind", serde_json::json!("slow-rank")),
+        ("cause", serde_json::json!("compute")),
+        ("named", serde_json::json!(true)),
+        ("ranks", serde_json::json!([5])),
+        ("nodes", serde_json::json!(["gpu-000"])),
+        ("onset", serde_json::json!(25)),
+        ("until", serde_json::Value::Null),
+        ("first_iteration", serde_json::json!(25)),
+        ("last_iteration", serde_json::json!(40)),
+        ("slow_iterations", serde_json::json!(16)),
+        ("iterations", serde_json::json!(30)),
+    ] {
+        assert_eq!(finding[key], expected, "{key} of {finding}");
+    }
+    let factor = finding["factor"].as_f64().expect("a factor");
+    assert!((factor - 1.2).abs() < 0.01, "{finding}");
+    assert!(finding["voters"].as_u64() >= Some(3), "{finding}");
+    assert_eq!(finding["timers"][0]["timer"], "forward-compute");
+    let text = workdir.run(&["analyze", "a.ndjson", "--no-files"]).succeeded().stdout;
+    let says = "slow-rank: rank 5 on node gpu-000 computes ";
+    assert!(
+        text.lines()
+            .any(|line| line.starts_with(says) && line.ends_with(", since iteration 25, in 16 of 30 iterations")),
+        "{text}"
+    );
+}
+
+#[test]
+fn tensor_parallel_peers_are_told_apart_by_their_own_timer_or_not_at_all() {
+    let workdir = Workdir::new();
+    let group = |axis: &str, of: fn(u32) -> u32| -> String {
+        (0..16)
+            .map(|rank| {
+                row("j", axis, rank, 1, f64::from(of(rank))).replace("megatron_timers", "megatron_parallel_group_rank")
+                    + "\n"
+            })
+            .collect()
+    };
+    let uneven = |rank: u32, iteration: u32| 1.0 + 0.001 * f64::from((rank * 7 + iteration * 3) % 11);
+    // Rank 5 is slow; rank 4 waits for it inside forward.
+    let forward = move |rank: u32, iteration: u32| if rank / 2 == 2 { 1.3 } else { 1.0 } * uneven(rank / 2, iteration);
+    let own = move |rank: u32, iteration: u32| if rank == 5 { 1.3 } else { 1.0 } * uneven(rank, iteration);
+    let rows =
+        group("tp", |rank| rank % 2) + &group("dp", |rank| rank / 2) + &job("j", "forward-compute", 16, 40, forward);
+    workdir.file("blind.ndjson", &rows);
+    workdir.file(
+        "seen.ndjson",
+        rows + &job("j", "self-attention-linear-qkv", 16, 40, own),
+    );
+    let finding = |file: &str| {
+        let args = ["analyze", file, "--no-files", "--format", "json"];
+        workdir.run(&args).succeeded().json()["findings"][0].clone()
+    };
+    let (blind, seen) = (finding("blind.ndjson"), finding("seen.ndjson"));
+    assert_eq!(
+        (&blind["kind"], &blind["ranks"]),
+        (&"one-of-group".into(), &serde_json::json!([4, 5]))
+    );
+    assert!(
+        blind["says"]
+            .as_str()
+            .is_some_and(|says| says.starts_with("at least one of ranks 4 and 5 on node gpu-000 computes")),
+        "{blind}"
+    );
+    assert_eq!(
+        (&seen["kind"], &seen["ranks"]),
+        (&"slow-rank".into(), &serde_json::json!([5]))
+    );
 }
 
 #[test]
@@ -504,6 +602,10 @@ fn help_and_version_are_there() {
         "--exit-code",
         "--threads",
         "--rules",
+        "--effect-floor",
+        "--false-alarm-rate",
+        "--lasting-share",
+        "--min-spread",
     ] {
         assert!(flags.contains(flag), "{flag} is not in {flags}");
     }

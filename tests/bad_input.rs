@@ -150,10 +150,21 @@ fn arguments_that_make_no_sense() {
         (&["--start", "noon"], "--start"),
         (&["--start", "2026-01-02", "--end", "2026-01-01"], "--start"),
         (&["--algorithm", "psychic"], "psychic"),
-        (&["--min-spread=-1"], "--min-spread"),
-        (&["--min-spread", "NaN"], "--min-spread"),
-        (&["--gate-factor", "inf"], "--gate-factor"),
-        (&["--timer-weight", "forward-compute"], "--timer-weight"),
+        (&["--rules", "classic", "--min-spread=-1"], "--min-spread"),
+        (&["--rules", "classic", "--min-spread", "NaN"], "--min-spread"),
+        (&["--rules", "classic", "--gate-factor", "inf"], "--gate-factor"),
+        (
+            &["--rules", "classic", "--timer-weight", "forward-compute"],
+            "--timer-weight",
+        ),
+        (&["--min-spread", "0.1"], "it belongs to --rules classic"),
+        (
+            &["--rules", "classic", "--effect-floor", "0.1"],
+            "it belongs to --rules peer",
+        ),
+        (&["--effect-floor=-1"], "--effect-floor"),
+        (&["--false-alarm-rate", "0"], "--false-alarm-rate"),
+        (&["--lasting-share", "NaN"], "--lasting-share"),
         (&["--threads", "0"], "--threads"),
         (&["--threads", "100000"], "--threads"),
     ] {
@@ -172,7 +183,9 @@ fn no_timer_left_is_an_answer_with_its_reasons() {
         + &job("j", "interval-time", 8, 20, |_, _| 3.0)
         + &job("j", "batch-generator", 3, 20, |_, _| 0.1);
     workdir.file("a.ndjson", text);
-    let outcome = workdir.run(&["analyze", "a.ndjson", "--no-files"]).succeeded();
+    let outcome = workdir
+        .run(&["analyze", "a.ndjson", "--rules", "classic", "--no-files"])
+        .succeeded();
     for line in ["anomaly_ranks: []", "anomaly_nodes: []", "cause: none"] {
         assert!(outcome.stdout.lines().any(|there| there == line), "{outcome:?}");
     }
@@ -187,6 +200,21 @@ fn no_timer_left_is_an_answer_with_its_reasons() {
         "{why}"
     );
     assert!(why.contains("interval-time: left out: the step time"), "{why}");
+}
+
+#[test]
+fn without_a_compute_timer_there_is_nothing_to_compare() {
+    let workdir = Workdir::new();
+    workdir.file(
+        "a.ndjson",
+        job("j", "optimizer", 8, 20, |rank, _| 1.0 + f64::from(rank)),
+    );
+    let outcome = workdir.run(&["analyze", "a.ndjson", "--no-files"]).succeeded();
+    assert!(outcome.stdout.contains("\nanomaly_ranks: []\n"), "{outcome:?}");
+    assert!(
+        outcome.stdout.contains("nothing_to_compare: no timer is left"),
+        "{outcome:?}"
+    );
 }
 
 #[test]

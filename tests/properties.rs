@@ -7,7 +7,9 @@ use std::collections::BTreeSet;
 use common::{Workdir, fixture};
 use mt_detector::algos::registry;
 use mt_detector::job::{Collector, Job, Selection};
-use mt_detector::rules::classic::{ClassicSettings, judge};
+use mt_detector::rules::classic::ClassicSettings;
+use mt_detector::rules::peer::PeerSettings;
+use mt_detector::rules::{RulesSettings, judge};
 use mt_detector::source::{Rows, Scan, TextColumn};
 use proptest::prelude::*;
 
@@ -20,9 +22,14 @@ struct Cell {
     seconds: f64,
 }
 
-/// A small job: a few timers, ranks that differ, one of them slow or none.
+/// A small job of a few iterations.
 fn cells() -> impl Strategy<Value = Vec<Cell>> {
-    let shape = (3u32..14, 2u32..6, any::<bool>(), 1.05f64..3.0, 0.0f64..0.2);
+    cells_over(2..6)
+}
+
+/// A job with a few timers, ranks that differ, one of them slow or none.
+fn cells_over(iterations: std::ops::Range<u32>) -> impl Strategy<Value = Vec<Cell>> {
+    let shape = (3u32..14, iterations, any::<bool>(), 1.05f64..3.0, 0.0f64..0.2);
     (shape, prop::collection::vec(0.0f64..1.0, 14 * 6 * 3)).prop_map(
         |((ranks, iterations, slow, factor, spread), draws)| {
             let mut draws = draws.into_iter().cycle();
@@ -46,7 +53,26 @@ fn cells() -> impl Strategy<Value = Vec<Cell>> {
     )
 }
 
-fn tabulated(cells: &[Cell]) -> Job {
+/// A pipeline and stage of a rank's own place.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    rank: u32,
+    stage: u32,
+    pipeline: u32,
+}
+
+/// Two stages of half of the ranks each, one more on the first where the number is odd.
+fn two_stages(cells: &[Cell]) -> Vec<Place> {
+    let ranks = cells.iter().map(|cell| cell.rank).max().unwrap_or(0) + 1;
+    let place = |rank| Place {
+        rank,
+        stage: rank % 2,
+        pipeline: rank / 2,
+    };
+    (0..ranks).map(place).collect()
+}
+
+fn tabulated(cells: &[Cell], places: &[Place]) -> Job {
     let selection = Selection::default();
     let mut collector = Collector::new(&selection);
     let mut rows = Rows {
@@ -65,14 +91,38 @@ fn tabulated(cells: &[Cell]) -> Job {
             nodes.push(Some(&format!("n{}", cell.rank)));
         }
     }
+    for place in places {
+        for (axis, position) in [("pp", place.stage), ("dp", place.pipeline)] {
+            rows.timestamp.push(Some(0));
+            rows.job.push(Some("j"));
+            rows.metric_name.push(Some("megatron_parallel_group_rank"));
+            rows.subname.push(Some(axis));
+            rows.rank.push(Some(place.rank.into()));
+            rows.iteration.push(Some(0));
+            rows.value.push(Some(position.into()));
+            if let Some(nodes) = &mut rows.node {
+                nodes.push(Some(&format!("n{}", place.rank)));
+            }
+        }
+    }
     let digest = collector.digest(rows);
     collector.absorb(digest).expect("one job");
     Job::assemble(collector, &selection).expect("rows")
 }
 
+/// The anomaly ranks under the classic rules.
 fn anomalies(cells: &[Cell]) -> BTreeSet<u32> {
-    let job = tabulated(cells);
-    let verdict = judge(&job, &ClassicSettings::default(), registry());
+    named(cells, &[], &RulesSettings::Classic(ClassicSettings::default()))
+}
+
+/// The anomaly ranks under the peer rules.
+fn peer_anomalies(cells: &[Cell], places: &[Place]) -> BTreeSet<u32> {
+    named(cells, places, &RulesSettings::Peer(PeerSettings::default()))
+}
+
+fn named(cells: &[Cell], places: &[Place], settings: &RulesSettings) -> BTreeSet<u32> {
+    let job = tabulated(cells, places);
+    let verdict = judge(&job, settings, registry());
     verdict.anomalies.iter().map(|&rank| job.ranks[rank]).collect()
 }
 
@@ -104,24 +154,130 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn peers_permuting_ranks_permutes_the_answer(cells in cells_over(3..24), shift in 1u32..13) {
+        let places = two_stages(&cells);
+        let ranks = places.len() as u32;
+        let moved = |rank: u32| (2 * ranks - 1 - rank + shift) % ranks;
+        let permuted: Vec<Cell> = cells.iter().map(|cell| Cell { rank: moved(cell.rank), ..cell.clone() }).collect();
+        let moved_places: Vec<Place> =
+            places.iter().map(|place| Place { rank: moved(place.rank), ..*place }).collect();
+        let expected: BTreeSet<u32> = peer_anomalies(&cells, &places).into_iter().map(moved).collect();
+        prop_assert_eq!(peer_anomalies(&permuted, &moved_places), expected);
+    }
+
+    #[test]
+    fn peers_scaling_all_times_changes_nothing(cells in cells_over(3..24), power in -60i32..60) {
+        let places = two_stages(&cells);
+        let scaled: Vec<Cell> =
+            cells.iter().map(|cell| Cell { seconds: cell.seconds * 2f64.powi(power), ..cell.clone() }).collect();
+        prop_assert_eq!(peer_anomalies(&scaled, &places), peer_anomalies(&cells, &places));
+    }
+
+    #[test]
+    fn peers_the_order_of_rows_does_not_matter(
+        cells in cells_over(3..24).prop_flat_map(|cells| (Just(cells.clone()), Just(cells).prop_shuffle()))
+    ) {
+        let (ordered, shuffled) = cells;
+        let places = two_stages(&ordered);
+        prop_assert_eq!(peer_anomalies(&shuffled, &places), peer_anomalies(&ordered, &places));
+    }
+
+    #[test]
+    fn peers_find_one_who_is_twice_as_slow(cells in cells_over(8..24), by in 1.9f64..4.0, seed in any::<u32>()) {
+        let ranks = two_stages(&cells).len() as u32;
+        prop_assume!(ranks >= 6);
+        let culprit = seed % ranks;
+        let places: Vec<Place> = (0..ranks).map(|rank| Place { rank, stage: 0, pipeline: rank }).collect();
+        let healthy = with_noise(&cells, 0.02, seed);
+        let faulty: Vec<Cell> = healthy
+            .into_iter()
+            .map(|cell| Cell { seconds: if cell.rank == culprit { by * cell.seconds } else { cell.seconds }, ..cell })
+            .collect();
+        prop_assert_eq!(peer_anomalies(&faulty, &places), BTreeSet::from([culprit]));
+    }
+
+    #[test]
+    fn noise_alone_never_makes_a_culprit(cells in cells_over(3..24), seed in any::<u32>()) {
+        let places = two_stages(&cells);
+        for noise in [0.0, 0.01, 0.05, 0.2, 0.5] {
+            let noisy = with_noise(&cells, noise, seed);
+            prop_assert_eq!(peer_anomalies(&noisy, &places), BTreeSet::new(), "noise {}", noise);
+        }
+    }
+
+    #[test]
+    fn any_table_gets_a_verdict(cells in prop::collection::vec(wild_cell(), 1..120), placed in any::<bool>()) {
+        let places = if placed { two_stages(&cells) } else { Vec::new() };
+        let named = peer_anomalies(&cells, &places);
+        prop_assert!(named.iter().all(|rank| cells.iter().any(|cell| cell.rank == *rank)));
+    }
+}
+
+/// The ranks and iterations of a job with even times and independent noise: `noise` is the standard deviation.
+fn with_noise(cells: &[Cell], noise: f64, seed: u32) -> Vec<Cell> {
+    use rand::{Rng, SeedableRng};
+    let mut random = rand::rngs::SmallRng::seed_from_u64(seed.into());
+    let mut draw = || (0..12).map(|_| random.r#gen::<f64>()).sum::<f64>() - 6.0;
+    let noisy = |cell: &Cell| Cell {
+        seconds: (noise * draw()).exp(),
+        ..cell.clone()
+    };
+    cells.iter().map(noisy).collect()
+}
+
+/// Any cell of a few ranks, however absurd.
+fn wild_cell() -> impl Strategy<Value = Cell> {
+    let timers = prop::sample::select(vec![
+        "forward-compute",
+        "backward-compute",
+        "self-attention-linear-qkv",
+        "batch-generator",
+        "forward-recv",
+        "forward-send",
+        "interval-time",
+    ]);
+    let seconds = prop_oneof![
+        Just(0.0),
+        Just(f64::MIN_POSITIVE / 8.0),
+        Just(f64::MAX),
+        Just(1.0),
+        0.5f64..2.0,
+        1e-300f64..1e300,
+    ];
+    (timers, 0u32..9, 0u32..16, seconds).prop_map(|(timer, rank, iteration, seconds)| Cell {
+        timer,
+        rank,
+        iteration,
+        seconds,
+    })
+}
+
 #[test]
 fn threads_and_row_order_leave_every_byte_alone() {
     let workdir = Workdir::new();
-    for name in ["slow-rank", "restart-dirty"] {
+    for (name, rules) in [
+        ("slow-rank", "peer"),
+        ("restart-dirty", "peer"),
+        ("slow-rank", "classic"),
+    ] {
         let file = format!("{name}.parquet");
         std::fs::copy(fixture(&file), workdir.path(&file)).expect("the fixture");
-        workdir
-            .run(&["analyze", &file, "--out", "one", "--threads", "1"])
-            .succeeded();
-        workdir
-            .run(&["analyze", &file, "--out", "eight", "--threads", "8"])
-            .succeeded();
+        let analyze = |out: &str, threads: &str| {
+            let args = ["analyze", &file, "--rules", rules, "--out", out, "--threads", threads];
+            workdir.run(&args).succeeded();
+        };
+        analyze("one", "1");
+        analyze("eight", "8");
         let expected = workdir.content("one");
         assert!(expected.len() > 6);
         assert!(workdir.content("eight") == expected, "{name}: 8 threads differ from 1");
 
         reverse_rows(&workdir.path(&file));
-        workdir.run(&["analyze", &file, "--out", "shuffled"]).succeeded();
+        analyze("shuffled", "2");
         assert!(
             workdir.content("shuffled") == expected,
             "{name}: the order of rows shows"

@@ -31,7 +31,7 @@ fn scenario(tp: usize, pp: usize, dp: usize, order: &str) -> Scenario {
 }
 
 fn loaded(path: &Path, selection: &Selection) -> Job {
-    let found = discover(&[path.display().to_string()]).expect("the file");
+    let found = discover(&[path.to_owned()]).expect("the file");
     load(&found.files, selection, &|_| {}).expect("a job")
 }
 

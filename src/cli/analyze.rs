@@ -13,7 +13,9 @@ use super::topology::TopologyArgs;
 use crate::algos::{Algorithm, registry};
 use crate::job::{IterationRange, Selection, load};
 use crate::report::{Asked, ResultFolder, Summary, json_line, text};
-use crate::rules::classic::{self, ClassicSettings};
+use crate::rules::classic::ClassicSettings;
+use crate::rules::peer::PeerSettings;
+use crate::rules::{self, RulesSettings};
 use crate::source::{Micros, discover, timestamp};
 
 /// Arguments of `analyze`, as typed.
@@ -45,8 +47,8 @@ pub struct AnalyzeArgs {
     #[arg(long, value_name = "NAMES", default_value = "all", value_delimiter = ',')]
     algorithm: Vec<String>,
     /// Rules of the verdict
-    #[arg(long, value_enum, default_value_t = Rules::Classic)]
-    rules: Rules,
+    #[arg(long, value_enum, default_value_t = RulesName::Peer)]
+    rules: RulesName,
     /// Folder for the results [default: prediction_results/prediction_{UTC time}]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -67,31 +69,48 @@ pub struct AnalyzeArgs {
     threads: Option<usize>,
     #[command(flatten, next_help_heading = "Topology (where the job's rows do not give it)")]
     topology: TopologyArgs,
-    #[command(flatten, next_help_heading = "Thresholds")]
-    thresholds: Thresholds,
+    #[command(flatten, next_help_heading = "Thresholds of the peer rules")]
+    peer: PeerThresholds,
+    #[command(flatten, next_help_heading = "Thresholds of the classic rules")]
+    classic: ClassicThresholds,
 }
 
 #[derive(Debug, Args)]
-struct Thresholds {
-    /// Smallest (max - min) / mean of the rank means at which a timer is clustered
-    #[arg(long, value_name = "SHARE", default_value_t = ClassicSettings::default().min_spread)]
-    min_spread: f64,
+struct PeerThresholds {
+    /// Least lasting excess over the peers that is a fault, as a share [default: 0.025]
+    #[arg(long, value_name = "SHARE")]
+    effect_floor: Option<f64>,
+    /// Chance that noise alone passes the noise floor in a healthy job [default: 0.0001]
+    #[arg(long, value_name = "SHARE")]
+    false_alarm_rate: Option<f64>,
+    /// Share of the iterations that a fault which ended must cover [default: 0.333]
+    #[arg(long, value_name = "SHARE")]
+    lasting_share: Option<f64>,
+}
+
+#[derive(Debug, Args)]
+struct ClassicThresholds {
+    /// Smallest (max - min) / mean of the rank means at which a timer is clustered [default: 0.03]
+    #[arg(long, value_name = "SHARE")]
+    min_spread: Option<f64>,
     /// A further timer that counts as computing (repeatable)
     #[arg(long, value_name = "TIMER")]
     compute_timer: Vec<String>,
     /// Weight of a timer in the vote (repeatable) [default: 3 for self-attention-linear-qkv, else 1]
     #[arg(long, value_name = "TIMER=WEIGHT")]
     timer_weight: Vec<String>,
-    /// With pipeline stages: times the fastest rank's compute time that a slow rank takes at least
-    #[arg(long, value_name = "FACTOR", default_value_t = ClassicSettings::default().gate_factor)]
-    gate_factor: f64,
-    /// With pipeline stages: how many of the slowest iterations that is measured on
-    #[arg(long, value_name = "N", default_value_t = ClassicSettings::default().gate_iterations)]
-    gate_iterations: usize,
+    /// With pipeline stages: times the fastest rank's compute time that a slow rank takes at least [default: 1.3]
+    #[arg(long, value_name = "FACTOR")]
+    gate_factor: Option<f64>,
+    /// With pipeline stages: how many of the slowest iterations that is measured on [default: 10]
+    #[arg(long, value_name = "N")]
+    gate_iterations: Option<usize>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Rules {
+enum RulesName {
+    /// Compare a rank with its peers, name who is slow lastingly and by an amount that matters
+    Peer,
     /// Cluster over all ranks, elect those with the most votes
     Classic,
 }
@@ -111,7 +130,7 @@ const MOST_THREADS: usize = 1024;
 struct Request {
     selection: Selection,
     algorithms: Vec<&'static dyn Algorithm>,
-    settings: ClassicSettings,
+    settings: RulesSettings,
     folder: Option<ResultFolder>,
 }
 
@@ -131,7 +150,7 @@ pub fn run(args: &AnalyzeArgs) -> anyhow::Result<Exit> {
     let found = discover(&args.input)?;
     let job = load(&found.files, &request.selection, &|rows| progress.rows(rows))?;
     progress.now("analysing");
-    let verdict = classic::judge(&job, &request.settings, &request.algorithms);
+    let verdict = rules::judge(&job, &request.settings, &request.algorithms);
     let shown = |path: &PathBuf| path.display().to_string();
     let summary = Summary::new(
         &job,
@@ -139,7 +158,6 @@ pub fn run(args: &AnalyzeArgs) -> anyhow::Result<Exit> {
         Asked {
             source: found.files.iter().map(|file| shown(&file.path)).collect(),
             files_passed_over: found.passed_over.iter().map(shown).collect(),
-            rules: "classic",
             settings: &request.settings,
             iterations: request.selection.iterations.to_string(),
             warmup: request.selection.warmup,
@@ -201,8 +219,23 @@ impl AnalyzeArgs {
                 topology: self.topology.flags()?,
             },
             algorithms: chosen_algorithms(&self.algorithm)?,
-            settings: self.thresholds.settings()?,
+            settings: self.settings()?,
             folder: self.folder()?,
+        })
+    }
+
+    /// The thresholds of the chosen rules; those of other rules would have no effect and are refused.
+    fn settings(&self) -> Result<RulesSettings, ArgumentError> {
+        let (given, belongs) = match self.rules {
+            RulesName::Peer => (self.classic.given(), "it belongs to --rules classic"),
+            RulesName::Classic => (self.peer.given(), "it belongs to --rules peer"),
+        };
+        if let Some(flag) = given {
+            return Err(ArgumentError::new(flag, belongs));
+        }
+        Ok(match self.rules {
+            RulesName::Peer => RulesSettings::Peer(self.peer.settings()?),
+            RulesName::Classic => RulesSettings::Classic(self.classic.settings()?),
         })
     }
 
@@ -218,28 +251,76 @@ impl AnalyzeArgs {
     }
 }
 
-impl Thresholds {
+impl PeerThresholds {
+    /// The first flag that was given.
+    fn given(&self) -> Option<&'static str> {
+        first_given(&[
+            ("--effect-floor", self.effect_floor.is_some()),
+            ("--false-alarm-rate", self.false_alarm_rate.is_some()),
+            ("--lasting-share", self.lasting_share.is_some()),
+        ])
+    }
+
+    fn settings(&self) -> Result<PeerSettings, ArgumentError> {
+        let usual = PeerSettings::default();
+        let effect_floor = self.effect_floor.unwrap_or(usual.effect_floor);
+        let false_alarm_rate = self.false_alarm_rate.unwrap_or(usual.false_alarm_rate);
+        let lasting_share = self.lasting_share.unwrap_or(usual.lasting_share);
+        if !(false_alarm_rate > 0.0 && false_alarm_rate <= 1.0) {
+            let reason = format!("{false_alarm_rate} is not above 0 and at most 1");
+            return Err(ArgumentError::new("--false-alarm-rate", reason));
+        }
+        if !(0.0..=1.0).contains(&lasting_share) {
+            let reason = format!("{lasting_share} is not between 0 and 1");
+            return Err(ArgumentError::new("--lasting-share", reason));
+        }
+        Ok(PeerSettings {
+            effect_floor: at_least("--effect-floor", effect_floor, 0.0)?,
+            false_alarm_rate,
+            lasting_share,
+            ..usual
+        })
+    }
+}
+
+impl ClassicThresholds {
+    /// The first flag that was given.
+    fn given(&self) -> Option<&'static str> {
+        first_given(&[
+            ("--min-spread", self.min_spread.is_some()),
+            ("--compute-timer", !self.compute_timer.is_empty()),
+            ("--timer-weight", !self.timer_weight.is_empty()),
+            ("--gate-factor", self.gate_factor.is_some()),
+            ("--gate-iterations", self.gate_iterations.is_some()),
+        ])
+    }
+
     fn settings(&self) -> Result<ClassicSettings, ArgumentError> {
-        let mut compute_timers: BTreeSet<String> = ClassicSettings::default().compute_timers;
+        let usual = ClassicSettings::default();
+        let mut compute_timers: BTreeSet<String> = usual.compute_timers;
         compute_timers.extend(self.compute_timer.iter().cloned());
-        let mut timer_weights: BTreeMap<String, f64> = ClassicSettings::default().timer_weights;
+        let mut timer_weights: BTreeMap<String, f64> = usual.timer_weights;
         for pair in &self.timer_weight {
             let malformed = || ArgumentError::new("--timer-weight", format!("`{pair}` is not TIMER=WEIGHT"));
             let (timer, weight) = pair.rsplit_once('=').ok_or_else(malformed)?;
             let weight = weight.parse().map_err(|_| malformed())?;
             timer_weights.insert(timer.to_owned(), at_least("--timer-weight", weight, 0.0)?);
         }
-        if self.gate_iterations == 0 {
+        if self.gate_iterations == Some(0) {
             return Err(ArgumentError::new("--gate-iterations", "at least 1 is needed"));
         }
         Ok(ClassicSettings {
             compute_timers,
-            min_spread: at_least("--min-spread", self.min_spread, 0.0)?,
+            min_spread: at_least("--min-spread", self.min_spread.unwrap_or(usual.min_spread), 0.0)?,
             timer_weights,
-            gate_factor: at_least("--gate-factor", self.gate_factor, 1.0)?,
-            gate_iterations: self.gate_iterations,
+            gate_factor: at_least("--gate-factor", self.gate_factor.unwrap_or(usual.gate_factor), 1.0)?,
+            gate_iterations: self.gate_iterations.unwrap_or(usual.gate_iterations),
         })
     }
+}
+
+fn first_given(flags: &[(&'static str, bool)]) -> Option<&'static str> {
+    flags.iter().find(|(_, given)| *given).map(|&(flag, _)| flag)
 }
 
 fn at_least(flag: &'static str, value: f64, least: f64) -> Result<f64, ArgumentError> {

@@ -32,6 +32,13 @@ pub enum TimerFate {
         /// (max - min) / mean of the rank means.
         spread: f64,
     },
+    /// Ranks are compared with their peers in it.
+    Compared {
+        /// Ranks that ran it.
+        ranks: usize,
+    },
+    /// It tells nothing of a rank's own computing.
+    NotCompared,
     /// It is the step time.
     StepTime,
     /// It is no compute timer, and the job has pipeline stages that wait for each other in such timers.
@@ -54,6 +61,8 @@ impl TimerFate {
     pub fn reason(&self, ranks: usize) -> String {
         match self {
             Self::Clustered { spread } => format!("clustered (spread {spread:.4})"),
+            Self::Compared { ranks: covered } => format!("compared (it ran on {covered} of {ranks} ranks)"),
+            Self::NotCompared => "left out: it tells nothing of a rank's own computing".to_owned(),
             Self::StepTime => "left out: the step time is equal on all ranks".to_owned(),
             Self::NotCompute => "left out: not a compute timer, and the job has pipeline stages".to_owned(),
             Self::Coverage { ranks: covered } => format!("left out by coverage: it ran on {covered} of {ranks} ranks"),

@@ -4,7 +4,6 @@
 //! algorithm beside them. Nothing is computed here that a verdict does not hold.
 
 mod error;
-mod findings;
 mod folder;
 mod json;
 mod summary;
@@ -12,7 +11,6 @@ mod tables;
 mod text;
 
 pub use error::WriteError;
-pub use findings::{Finding, TimerEvidence};
 pub use folder::ResultFolder;
 pub use json::{json_line, json_pretty};
 pub use summary::{AlgorithmSummary, Asked, RankVotes, SCHEMA_VERSION, Summary, TimerSummary, WindowSummary};

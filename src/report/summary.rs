@@ -5,14 +5,12 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::findings::{Finding, findings};
 use crate::features::TimerFate;
 use crate::job::{DataQuality, Job, Run, Topology};
-use crate::rules::classic::ClassicSettings;
-use crate::rules::{Cause, Verdict};
+use crate::rules::{Cause, Finding, RulesSettings, Verdict};
 
 /// Version of the JSON layout; it grows when a field changes its meaning or goes.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// All that an analysis says.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -31,12 +29,12 @@ pub struct Summary {
     pub cause: Cause,
     /// Why nobody could be named, where that is so for want of data rather than of culprits.
     pub nothing_to_compare: Option<String>,
-    /// Evidence for each anomaly rank.
+    /// Everything that was found, the weightiest first.
     pub findings: Vec<Finding>,
     /// Name of the rules.
     pub rules: String,
     /// Thresholds of the rules.
-    pub settings: ClassicSettings,
+    pub settings: RulesSettings,
     /// Files that were read.
     pub source: Vec<String>,
     /// Files in the named folders that were passed over because of their ending.
@@ -99,11 +97,11 @@ pub struct AlgorithmSummary {
     pub timers: Vec<AlgorithmTimer>,
 }
 
-/// How an algorithm labelled one timer.
+/// How an algorithm labelled the ranks by one timer, or by all.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct AlgorithmTimer {
-    /// Name of the timer.
-    pub timer: String,
+    /// Name of the timer; null for the evidence of all timers together.
+    pub timer: Option<String>,
     /// The parameters that won; null when the ranks did not split.
     pub parameters: Option<String>,
     /// Clusters before folding to two.
@@ -136,10 +134,8 @@ pub struct Asked<'a> {
     pub source: Vec<String>,
     /// Files that were passed over.
     pub files_passed_over: Vec<String>,
-    /// Name of the rules.
-    pub rules: &'a str,
-    /// Thresholds.
-    pub settings: &'a ClassicSettings,
+    /// Rules with their thresholds.
+    pub settings: &'a RulesSettings,
     /// The iterations, as written.
     pub iterations: String,
     /// Iterations dropped at the beginning of every run.
@@ -160,8 +156,8 @@ impl Summary {
             anomaly_nodes: anomaly_nodes.into_iter().cloned().collect(),
             cause: verdict.cause,
             nothing_to_compare: nothing_to_compare(job, verdict),
-            findings: findings(job, verdict),
-            rules: asked.rules.to_owned(),
+            findings: verdict.findings.clone(),
+            rules: asked.settings.rules().name().to_owned(),
             settings: asked.settings.clone(),
             source: asked.source,
             files_passed_over: asked.files_passed_over,
@@ -195,7 +191,7 @@ fn timers(verdict: &Verdict) -> Vec<TimerSummary> {
 
 fn algorithms(job: &Job, verdict: &Verdict) -> Vec<AlgorithmSummary> {
     let on_timer = |labels: &crate::rules::TimerLabels| AlgorithmTimer {
-        timer: verdict.timers[labels.timer].features.timer.clone(),
+        timer: labels.timer.map(|timer| verdict.timers[timer].features.timer.clone()),
         parameters: labels.parameters.clone(),
         clusters: labels.clusters,
         silhouette: labels.scores.as_ref().map(|scores| scores.silhouette),
@@ -240,7 +236,7 @@ fn nothing_to_compare(job: &Job, verdict: &Verdict) -> Option<String> {
     let any = verdict
         .timers
         .iter()
-        .any(|timer| matches!(timer.fate, TimerFate::Clustered { .. }));
+        .any(|timer| matches!(timer.fate, TimerFate::Clustered { .. } | TimerFate::Compared { .. }));
     if any {
         return None;
     }

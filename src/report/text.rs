@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::error::WriteError;
-use super::findings::Finding;
 use super::summary::{Summary, TimerSummary};
 use crate::features::TimerFate;
 use crate::job::TopologyOrigin;
+use crate::rules::{Finding, FindingKind, TimerEvidence};
 
 /// Writes the summary.
 ///
@@ -60,7 +60,7 @@ pub fn text(summary: &Summary) -> Result<String, WriteError> {
         .collect();
     line("data_quality", &counts.join(", "));
     for finding in &summary.findings {
-        block(&mut out, finding, summary.algorithms.len());
+        out += &block(finding)?;
     }
     Ok(out)
 }
@@ -123,21 +123,25 @@ fn algorithms(summary: &Summary) -> String {
 /// A line for each fate that some timer met, with those timers.
 fn timers_by_fate(summary: &Summary) -> Vec<(&'static str, String)> {
     let mut lines: Vec<(&'static str, Vec<String>)> = [
+        "timers_compared",
         "timers_clustered",
         "timers_left_out_by_spread",
         "timers_left_out_by_coverage",
         "timers_left_out_as_not_compute",
+        "timers_not_compared",
         "timers_left_out_as_step_time",
     ]
     .map(|key| (key, Vec::new()))
     .into();
     for TimerSummary { timer, fate, .. } in &summary.timers {
         let (line, words) = match fate {
-            TimerFate::Clustered { spread } => (0, format!("{timer} (spread {spread:.3})")),
-            TimerFate::Spread { spread } => (1, format!("{timer} (spread {spread:.3})")),
-            TimerFate::Coverage { ranks } => (2, format!("{timer} (on {ranks} of {} ranks)", summary.window.ranks)),
-            TimerFate::NotCompute => (3, timer.clone()),
-            TimerFate::StepTime => (4, timer.clone()),
+            TimerFate::Compared { ranks } => (0, on_ranks(timer, *ranks, summary.window.ranks)),
+            TimerFate::Clustered { spread } => (1, format!("{timer} (spread {spread:.3})")),
+            TimerFate::Spread { spread } => (2, format!("{timer} (spread {spread:.3})")),
+            TimerFate::Coverage { ranks } => (3, format!("{timer} (on {ranks} of {} ranks)", summary.window.ranks)),
+            TimerFate::NotCompute => (4, timer.clone()),
+            TimerFate::NotCompared => (5, timer.clone()),
+            TimerFate::StepTime => (6, timer.clone()),
         };
         lines[line].1.push(words);
     }
@@ -148,36 +152,104 @@ fn timers_by_fate(summary: &Summary) -> Vec<(&'static str, String)> {
         .collect()
 }
 
-fn block(out: &mut String, finding: &Finding, algorithms: usize) {
-    let mut put = |text: std::fmt::Arguments<'_>| {
-        let _ = writeln!(out, "{text}");
-    };
-    put(format_args!(""));
-    put(format_args!("rank {} on {}", finding.rank, finding.node));
-    if let Some(stage) = finding.stage {
-        put(format_args!("  pipeline stage: {stage}"));
+fn on_ranks(timer: &str, ranks: usize, of: usize) -> String {
+    if ranks == of {
+        timer.to_owned()
+    } else {
+        format!("{timer} (on {ranks} of {of} ranks)")
     }
-    let voters = finding.voted_by.join(", ");
-    put(format_args!(
-        "  votes: {} of {algorithms} ({voters})",
-        finding.voted_by.len()
-    ));
+}
+
+/// A finding for a ticket: the sentence, then what it rests on.
+fn block(finding: &Finding) -> Result<String, WriteError> {
+    let mut lines = vec![String::new(), format!("{}: {}", finding.kind.name(), finding.says)];
+    let mut put = |key: &str, value: String| lines.push(format!("  {key}: {value}"));
+    if !finding.ranks.is_empty() {
+        put("ranks", json_array(&finding.ranks)?);
+        put("nodes", json_array(&finding.nodes)?);
+    }
+    match finding.stages.as_slice() {
+        [] => {}
+        [stage] => put("pipeline stage", stage.to_string()),
+        stages => put("pipeline stages", listed(stages)),
+    }
+    if let Some(factor) = finding.factor {
+        put("factor", format!("{factor:.3} x {}", compared_with(finding)));
+    }
+    if let Some(when) = when(finding) {
+        put("when", when);
+    }
+    if let Some(cost) = finding.cost {
+        put("cost", format!("{:.1} % of the usual step", 100.0 * cost));
+    }
+    if finding.voters > 0 {
+        let (votes, voters) = (finding.voted_by.len(), finding.voters);
+        let names = finding.voted_by.join(", ");
+        put("votes", format!("{votes} of {voters}{}", in_brackets(&names)));
+    }
+    if let Some(confidence) = finding.confidence {
+        put("confidence", format!("{confidence:.2}"));
+    }
     if let Some(ratio) = finding.slow_step_ratio {
-        put(format_args!(
-            "  compute in the slowest steps: {ratio:.3} x the fastest rank"
-        ));
+        put("compute in the slowest steps", format!("{ratio:.3} x the fastest rank"));
     }
     for timer in &finding.timers {
-        put(format_args!(
-            "  {}: mean {:.6} s, {:.3} x the median rank; called slow by {}",
-            timer.timer,
-            timer.mean_seconds,
-            timer.factor,
-            if timer.slow_by.is_empty() {
-                "nobody".to_owned()
-            } else {
-                timer.slow_by.join(", ")
-            }
-        ));
+        put(&timer.timer, on_timer(timer));
     }
+    Ok(lines.join("\n") + "\n")
+}
+
+fn compared_with(finding: &Finding) -> &'static str {
+    match finding.kind {
+        FindingKind::Stall => "the usual step",
+        FindingKind::Transient => "its own usual time",
+        FindingKind::Imbalance if finding.ranks.is_empty() => "the other stages",
+        FindingKind::Imbalance => "the other pipelines",
+        _ => "the peers",
+    }
+}
+
+/// The iterations in which it shows, of how many, and what is known of its beginning and end.
+fn when(finding: &Finding) -> Option<String> {
+    let count = finding.slow_iterations?;
+    let (first, last) = (finding.first_iteration?, finding.last_iteration?);
+    let share = 100.0 * count as f64 / finding.iterations.max(1) as f64;
+    let mut words = if first == last {
+        format!("iteration {first}")
+    } else {
+        format!("iterations {first}-{last}")
+    };
+    words += &format!(", {count} of {} ({share:.0} %)", finding.iterations);
+    if let Some(onset) = finding.onset {
+        words += &format!("; began at {onset}");
+    }
+    if let Some(until) = finding.until {
+        words += &format!("; ended with {until}");
+    }
+    Some(words)
+}
+
+fn on_timer(timer: &TimerEvidence) -> String {
+    let called = if timer.slow_by.is_empty() {
+        String::new()
+    } else {
+        format!("; called slow by {}", timer.slow_by.join(", "))
+    };
+    format!(
+        "mean {:.6} s, {:.3} x the peers' {:.6} s{called}",
+        timer.mean_seconds, timer.factor, timer.reference_seconds
+    )
+}
+
+fn in_brackets(words: &str) -> String {
+    if words.is_empty() {
+        String::new()
+    } else {
+        format!(" ({words})")
+    }
+}
+
+fn listed(stages: &[u32]) -> String {
+    let stages: Vec<String> = stages.iter().map(u32::to_string).collect();
+    stages.join(", ")
 }

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{AlgorithmVerdict, Cause, TimerLabels, Verdict};
+use super::{AlgorithmVerdict, Cause, Finding, FindingKind, TimerEvidence, TimerLabels, Verdict, words};
 use crate::algos::{self, Algorithm, Space};
 use crate::features::{self, COMPUTE_TIMERS, TimerRules, TimerVerdict};
 use crate::job::Job;
@@ -77,7 +77,9 @@ pub fn judge(job: &Job, settings: &ClassicSettings, algorithms: &[&'static dyn A
             let votes: Vec<_> = labels
                 .iter()
                 .map(|labels| TimerVote {
-                    weight: settings.weight(&timers[labels.timer].features.timer),
+                    weight: labels
+                        .timer
+                        .map_or(1.0, |timer| settings.weight(&timers[timer].features.timer)),
                     slow: &labels.slow,
                 })
                 .collect();
@@ -100,22 +102,87 @@ pub fn judge(job: &Job, settings: &ClassicSettings, algorithms: &[&'static dyn A
         .map(|algorithm| algorithm.ranks.iter().map(|rank| rank.slow).collect())
         .collect();
     let election = vote::elect(job.ranks.len(), verdicts.iter().map(Vec::as_slice));
-    let slow_step_ratio = (0..job.ranks.len())
-        .map(|rank| gate.as_ref().and_then(|gate| gate.ratio(rank)))
-        .collect();
     // These rules attribute nothing: whom they name, they name for the compute timers.
     let cause = if election.elected.is_empty() {
         Cause::None
     } else {
         Cause::Compute
     };
+    let slow_step_ratio = |rank| gate.as_ref().and_then(|gate| gate.ratio(rank));
+    let findings = findings(job, &timers, &algorithms, &election.elected, slow_step_ratio);
     Verdict {
         timers,
         algorithms,
         votes: election.votes,
         anomalies: election.elected,
-        slow_step_ratio,
         cause,
+        findings,
+    }
+}
+
+/// One finding an elected rank, with its clustered timers against the median rank.
+fn findings(
+    job: &Job,
+    timers: &[TimerVerdict],
+    algorithms: &[AlgorithmVerdict],
+    elected: &[usize],
+    slow_step_ratio: impl Fn(usize) -> Option<f64>,
+) -> Vec<Finding> {
+    let clustered: Vec<(usize, &str, f64, Vec<f64>)> = timers
+        .iter()
+        .enumerate()
+        .filter_map(|(place, timer)| {
+            let means: Vec<f64> = timer.clustered_rows()?.iter().map(|[.., mean]| *mean).collect();
+            Some((place, timer.features.timer.as_str(), median(&means), means))
+        })
+        .collect();
+    let slow_by = |says_slow: &dyn Fn(&AlgorithmVerdict) -> bool| -> Vec<String> {
+        let saying = algorithms.iter().filter(|algorithm| says_slow(algorithm));
+        saying.map(|algorithm| algorithm.name.to_owned()).collect()
+    };
+    let of_rank = |&rank: &usize| {
+        let voted_by = slow_by(&|algorithm| algorithm.ranks[rank].slow);
+        Finding {
+            says: format!(
+                "{} on {} has the most votes: {} of {}",
+                words::ranks(&[job.ranks[rank]]),
+                words::nodes(&job.nodes[rank..=rank]),
+                voted_by.len(),
+                words::number(algorithms.len(), "algorithm")
+            ),
+            named: true,
+            ranks: vec![job.ranks[rank]],
+            nodes: vec![job.nodes[rank].clone()],
+            stages: job.topology.stage(rank).into_iter().collect(),
+            voted_by,
+            voters: algorithms.len(),
+            slow_step_ratio: slow_step_ratio(rank),
+            timers: clustered
+                .iter()
+                .map(|(place, name, median, means)| TimerEvidence {
+                    timer: (*name).to_owned(),
+                    mean_seconds: means[rank],
+                    reference_seconds: *median,
+                    factor: means[rank] / median,
+                    slow_by: slow_by(&|algorithm| {
+                        let mut labels = algorithm.timers.iter();
+                        labels.any(|labels| labels.timer == Some(*place) && labels.slow[rank])
+                    }),
+                })
+                .collect(),
+            ..Finding::new(FindingKind::SlowRank, Cause::Compute, job.iterations.len())
+        }
+    };
+    elected.iter().map(of_rank).collect()
+}
+
+fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    match sorted.len() {
+        0 => f64::NAN,
+        count if count % 2 == 1 => sorted[count / 2],
+        count => sorted[count / 2 - 1].midpoint(sorted[count / 2]),
     }
 }
 
@@ -149,14 +216,14 @@ fn label_timers(timers: &[TimerVerdict], algorithms: &[&'static dyn Algorithm]) 
 fn label(timer: usize, algorithm: &dyn Algorithm, space: &Space, raw_means: &[f64]) -> TimerLabels {
     match algos::tune(algorithm, space) {
         Some(winner) => TimerLabels {
-            timer,
+            timer: Some(timer),
             slow: algos::slow_ranks(space, raw_means, &winner),
             clusters: winner.clusters,
             scores: winner.scores,
             parameters: Some(winner.parameters),
         },
         None => TimerLabels {
-            timer,
+            timer: Some(timer),
             parameters: None,
             clusters: 1,
             scores: None,

@@ -2,13 +2,90 @@
 //! to be named; the algorithms, the votes and the report are the same for all.
 
 pub mod classic;
+mod finding;
+pub mod peer;
+pub(crate) mod words;
+
+pub use finding::{Finding, FindingKind, TimerEvidence};
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::algos::Scores;
+use self::classic::ClassicSettings;
+use self::peer::PeerSettings;
+use crate::algos::{Algorithm, Scores};
 use crate::features::TimerVerdict;
+use crate::job::Job;
 use crate::vote::RankBallot;
+
+/// A set of rules.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Rules {
+    /// Compare a rank with the others of its stage, name who is slow lastingly and by an amount that matters.
+    #[default]
+    Peer,
+    /// Cluster over all ranks, elect those with the most votes.
+    Classic,
+}
+
+impl Rules {
+    /// The word in settings and reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Peer => "peer",
+            Self::Classic => "classic",
+        }
+    }
+}
+
+/// The rules to apply with their thresholds.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum RulesSettings {
+    /// [`Rules::Peer`].
+    Peer(PeerSettings),
+    /// [`Rules::Classic`].
+    Classic(ClassicSettings),
+}
+
+impl Default for RulesSettings {
+    fn default() -> Self {
+        Self::Peer(PeerSettings::default())
+    }
+}
+
+impl RulesSettings {
+    /// The default thresholds of a set of rules.
+    #[must_use]
+    pub fn of(rules: Rules) -> Self {
+        match rules {
+            Rules::Peer => Self::Peer(PeerSettings::default()),
+            Rules::Classic => Self::Classic(ClassicSettings::default()),
+        }
+    }
+
+    /// Which rules they are of.
+    #[must_use]
+    pub fn rules(&self) -> Rules {
+        match self {
+            Self::Peer(_) => Rules::Peer,
+            Self::Classic(_) => Rules::Classic,
+        }
+    }
+}
+
+/// Applies rules to a job with the given algorithms.
+///
+/// Gives a verdict on any job, however small or full of holes; `O(ranks x iterations)` and the algorithms' cost.
+#[must_use]
+pub fn judge(job: &Job, settings: &RulesSettings, algorithms: &[&'static dyn Algorithm]) -> Verdict {
+    match settings {
+        RulesSettings::Peer(settings) => peer::judge(job, settings, algorithms),
+        RulesSettings::Classic(settings) => classic::judge(job, settings, algorithms),
+    }
+}
 
 /// What costs the job most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -43,11 +120,11 @@ impl Cause {
     }
 }
 
-/// How an algorithm labelled one timer.
+/// How an algorithm labelled the ranks by one timer, or by all.
 #[derive(Debug, Clone)]
 pub struct TimerLabels {
-    /// Position of the timer in [`Verdict::timers`].
-    pub timer: usize,
+    /// Position of the timer in [`Verdict::timers`]; `None` for the evidence of all timers together.
+    pub timer: Option<usize>,
     /// The parameters that won the grid; `None` when no candidate had two clusters.
     pub parameters: Option<String>,
     /// Clusters before folding to two.
@@ -63,7 +140,7 @@ pub struct TimerLabels {
 pub struct AlgorithmVerdict {
     /// Name of the algorithm.
     pub name: &'static str,
-    /// Its labels, one entry a clustered timer.
+    /// Its labels, one entry a matrix that it clustered.
     pub timers: Vec<TimerLabels>,
     /// Its vote on each rank, after every rule.
     pub ranks: Vec<RankBallot>,
@@ -80,8 +157,8 @@ pub struct Verdict {
     pub votes: Vec<u32>,
     /// The anomaly ranks, ascending.
     pub anomalies: Vec<usize>,
-    /// Compute time of each rank over the fastest rank's in the slowest steps, where it was measured.
-    pub slow_step_ratio: Vec<Option<f64>>,
     /// What costs the job most.
     pub cause: Cause,
+    /// Everything that was found, the weightiest first; the anomaly ranks are those of the named ones.
+    pub findings: Vec<Finding>,
 }

@@ -6,35 +6,7 @@ use serde::Serialize;
 
 use crate::algos;
 use crate::job::Job;
-use crate::rules::classic::{self, ClassicSettings};
-use crate::rules::{Cause, Verdict};
-
-/// A set of rules that can be scored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum RuleSet {
-    /// The classic rules.
-    Classic,
-    /// The peer rules.
-    Peer,
-}
-
-impl RuleSet {
-    /// The word on the command line and in reports.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Classic => "classic",
-            Self::Peer => "peer",
-        }
-    }
-
-    /// Whether this build holds the rules.
-    #[must_use]
-    pub fn is_there(self) -> bool {
-        self == Self::Classic
-    }
-}
+use crate::rules::{self, Cause, Rules, RulesSettings, Verdict};
 
 /// What a verdict names.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -64,12 +36,9 @@ impl Answer {
     }
 }
 
-/// Asks a set of rules with its own settings and all algorithms; `None` where this build does not hold it.
+/// Asks a set of rules with its own settings and all algorithms.
 #[must_use]
-pub fn judge(job: &Job, rules: RuleSet) -> Option<Answer> {
-    let verdict = match rules {
-        RuleSet::Classic => classic::judge(job, &ClassicSettings::default(), algos::registry()),
-        RuleSet::Peer => return None,
-    };
-    Some(Answer::new(job, &verdict))
+pub fn judge(job: &Job, rules: Rules) -> Answer {
+    let verdict = rules::judge(job, &RulesSettings::of(rules), algos::registry());
+    Answer::new(job, &verdict)
 }

@@ -14,7 +14,7 @@ mod truth;
 
 pub use cases::{Case, LabelledJobs, Origin, labelled_jobs, simulated_job, suite_jobs};
 pub use error::{CaseError, ScoreError};
-pub use judge::{Answer, RuleSet, judge};
+pub use judge::{Answer, judge};
 pub use mark::{Marks, mark};
 pub use report::{HealthyShare, Miss, Report, RuleScore, Tally};
 pub use run::{Outcome, run};

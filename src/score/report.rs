@@ -2,10 +2,11 @@
 
 use serde::Serialize;
 
-use super::judge::{Answer, RuleSet};
+use super::judge::Answer;
 use super::mark::Marks;
 use super::run::Outcome;
 use super::truth::Truth;
+use crate::rules::Rules;
 
 /// Sums over jobs.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
@@ -103,7 +104,7 @@ pub struct HealthyShare {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RuleScore {
     /// The rules.
-    pub rules: RuleSet,
+    pub rules: Rules,
     /// Sums by kind, in the order of the jobs.
     pub kinds: Vec<Tally>,
     /// Sums over all.
@@ -136,8 +137,8 @@ pub struct Report {
 impl Report {
     /// Adds up the outcomes of [`super::run`], which was given the same rules.
     #[must_use]
-    pub fn new(outcomes: &[Outcome], rules: &[RuleSet], seconds: f64) -> Self {
-        let of = |(place, &rules): (usize, &RuleSet)| RuleScore::new(outcomes, rules, place);
+    pub fn new(outcomes: &[Outcome], rules: &[Rules], seconds: f64) -> Self {
+        let of = |(place, &rules): (usize, &Rules)| RuleScore::new(outcomes, rules, place);
         Self {
             rules: rules.iter().enumerate().map(of).collect(),
             labels_without_file: Vec::new(),
@@ -148,7 +149,7 @@ impl Report {
 }
 
 impl RuleScore {
-    fn new(outcomes: &[Outcome], rules: RuleSet, place: usize) -> Self {
+    fn new(outcomes: &[Outcome], rules: Rules, place: usize) -> Self {
         let mut kinds: Vec<Tally> = Vec::new();
         let mut total = Tally::new("total");
         let mut healthy = HealthyShare::default();
@@ -236,7 +237,7 @@ pub(super) mod tests {
 
     #[test]
     fn sums_and_shares() {
-        let report = Report::new(&outcomes(), &[RuleSet::Classic, RuleSet::Peer], 1.5);
+        let report = Report::new(&outcomes(), &[Rules::Classic, Rules::Peer], 1.5);
         let [classic, peer] = report.rules.as_slice() else {
             panic!("two sets of rules");
         };

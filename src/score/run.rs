@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::cases::Case;
 use super::error::CaseError;
-use super::judge::{Answer, RuleSet, judge};
+use super::judge::{Answer, judge};
 use super::mark::{Marks, mark};
 use super::truth::Truth;
+use crate::rules::Rules;
 
 /// What became of one job.
 #[derive(Debug)]
@@ -29,7 +30,7 @@ pub struct Outcome {
 /// As many jobs are worked on at once as there are threads in the pool, each held in memory only then; the outcomes
 /// are in the order of the cases. `progress` is called with the number of jobs that are done.
 #[must_use]
-pub fn run(cases: &[Case], rules: &[RuleSet], progress: &(dyn Fn(usize) + Sync)) -> Vec<Outcome> {
+pub fn run(cases: &[Case], rules: &[Rules], progress: &(dyn Fn(usize) + Sync)) -> Vec<Outcome> {
     let next = AtomicUsize::new(0);
     let done = AtomicUsize::new(0);
     let outcomes: Vec<Mutex<Option<Outcome>>> = cases.iter().map(|_| Mutex::new(None)).collect();
@@ -56,7 +57,7 @@ pub fn run(cases: &[Case], rules: &[RuleSet], progress: &(dyn Fn(usize) + Sync))
         .collect()
 }
 
-fn score(case: &Case, rules: &[RuleSet]) -> Outcome {
+fn score(case: &Case, rules: &[Rules]) -> Outcome {
     let known = match &case.truth {
         Ok(truth) => truth.clone(),
         Err(error) => return Outcome::failed(case, None, error.to_string()),
@@ -69,7 +70,7 @@ fn score(case: &Case, rules: &[RuleSet]) -> Outcome {
         };
         let answers = rules
             .iter()
-            .filter_map(|&rules| judge(&job, rules))
+            .map(|&rules| judge(&job, rules))
             .map(|answer| {
                 let marks = mark(&truth, &answer, node_of);
                 (answer, marks)

@@ -129,13 +129,13 @@ fn miss_line(miss: &Miss, rules: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::judge::RuleSet;
     use super::super::report::tests::outcomes;
     use super::*;
+    use crate::rules::Rules;
 
     #[test]
     fn one_set_of_rules() {
-        let report = Report::new(&outcomes(), &[RuleSet::Classic], 1.4);
+        let report = Report::new(&outcomes(), &[Rules::Classic], 1.4);
         let expected = "  slow-2: true [1, 2] compute, failed: no rows
 kind               jobs exact    tp   fn    fp cause
 gpu-slow              2     1     1    2     0     1
@@ -151,7 +151,7 @@ seconds 1
 
     #[test]
     fn two_sets_of_rules_side_by_side() {
-        let report = Report::new(&outcomes(), &[RuleSet::Classic, RuleSet::Peer], 1.4);
+        let report = Report::new(&outcomes(), &[Rules::Classic, Rules::Peer], 1.4);
         let text = text(&report, true);
         assert!(
             text.contains("  slow-1 peer: true [3] compute, got [] none\n"),

@@ -1,0 +1,83 @@
+//! The level of a stage: what its healthy rows take.
+//!
+//! The lower median of the rows' means, because faults only slow down. Where whole nodes stand above a gap that noise
+//! does not open, they may be the majority (half a job on one bad switch or power feed), and the level is that of the
+//! rows below the gap. `O(n log n)`.
+
+use super::robust::{low_median, mad, median};
+use super::settings::PeerSettings;
+
+/// Fewer peers than this need a gap twice as wide.
+const MANY: usize = 6;
+
+/// The level of peers with the given means, and who lies above the gap if they are taken for a slow majority.
+///
+/// `standard_error` is that of a row's mean. NaN for no value at all.
+pub(super) fn level_of(means: &[f64], nodes: &[u32], standard_error: f64, settings: &PeerSettings) -> (f64, Vec<bool>) {
+    let mut above = vec![false; means.len()];
+    let usual = low_median(means.iter().copied());
+    let mut order: Vec<usize> = (0..means.len()).filter(|&row| means[row].is_finite()).collect();
+    let count = order.len();
+    if count < 3 {
+        return (usual, above);
+    }
+    order.sort_unstable_by(|&a, &b| means[a].total_cmp(&means[b]));
+    let sorted: Vec<f64> = order.iter().map(|&row| means[row]).collect();
+    let mut split = 1;
+    for at in 2..count {
+        if sorted[at] - sorted[at - 1] > sorted[split] - sorted[split - 1] {
+            split = at;
+        }
+    }
+    let gap = sorted[split] - sorted[split - 1];
+    let (low, high) = sorted.split_at(split);
+    let spread = mad(low).max(mad(high)).max(settings.least_spread);
+    let mut needed = settings.effect_floor.max(3.0 * spread);
+    if standard_error.is_finite() {
+        needed = needed.max(4.0 * standard_error);
+    }
+    if count < MANY {
+        needed *= 2.0;
+    }
+    let plausible = 4 * split >= count && 2 * split <= count && (split > 1 || count < MANY);
+    if !plausible || gap < needed {
+        return (usual, above);
+    }
+    let mut low_nodes: Vec<u32> = order[..split].iter().map(|&row| nodes[row]).collect();
+    low_nodes.sort_unstable();
+    if order[split..]
+        .iter()
+        .any(|&row| low_nodes.binary_search(&nodes[row]).is_ok())
+    {
+        return (usual, above);
+    }
+    for &row in &order[split..] {
+        above[row] = true;
+    }
+    (median(low.iter().copied()), above)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn level(means: &[f64], nodes: &[u32]) -> (f64, usize) {
+        let (level, above) = level_of(means, nodes, 0.001, &PeerSettings::default());
+        (level, above.iter().filter(|&&above| above).count())
+    }
+
+    #[test]
+    fn it_is_the_lower_median() {
+        assert_eq!(level(&[0.3, 0.1], &[0, 1]), (0.1, 0));
+        assert_eq!(level(&[0.0, 0.01, 0.5, 0.02], &[0, 0, 1, 1]), (0.01, 0));
+        assert!(level(&[f64::NAN], &[0]).0.is_nan());
+    }
+
+    #[test]
+    fn whole_slow_nodes_may_be_the_majority() {
+        let means = [0.0, 0.001, 0.2, 0.201, 0.199, 0.2, 0.202, 0.2];
+        assert_eq!(level(&means, &[0, 0, 1, 1, 2, 2, 3, 3]), (0.0005, 6));
+        // A node with rows on both sides: the gap is no node's doing.
+        assert_eq!(level(&means, &[0, 1, 1, 1, 2, 2, 3, 3]).1, 0);
+    }
+}

@@ -1,0 +1,265 @@
+//! The peer rules: which ranks are slower than their peers, lastingly, by an amount that matters, and why.
+//!
+//! Peers are the ranks of one pipeline stage: they do the same work on other data. Data flows
+//! `places` (who are peers) -> `units` (ranks that wait for each other; their work) -> `own` (a row's time over
+//! what its step, stage (`level`) and pipeline (`load`) ask of anybody) -> `segments` (the part of the window
+//! that shows it best; effect and noise floor) -> `suspects` (who passes in every timer, `lasting`ly; which ranks
+//! of a unit) -> `replica` (data, not GPUs) -> `votes` (the six algorithms on the evidence) -> `findings`.
+//! Beside it `loader`, `structure` and `passing` look for what else costs the job time.
+//!
+//! Everything is `O(ranks x iterations)` and a few sorts a row; only the algorithms, asked when there are suspects, cost
+//! more. Sums over rows run in an order of their own, so that neither threads nor the order of ranks can show, and all
+//! times are divided by one power of two, so that their unit can't.
+
+mod findings;
+mod lasting;
+mod level;
+mod load;
+mod loader;
+mod normal;
+mod own;
+mod passing;
+mod reference;
+mod replica;
+mod robust;
+mod rows;
+#[cfg(test)]
+mod samples;
+mod segments;
+mod settings;
+mod structure;
+mod suspects;
+mod table;
+mod units;
+mod votes;
+
+pub use settings::PeerSettings;
+
+use rayon::prelude::*;
+
+use self::findings::Writer;
+use self::loader::Loaders;
+use self::reference::Reference;
+use self::rows::RowPlaces;
+use self::suspects::Evidence;
+use self::units::{COMPUTE, LOADER, RankTimes, Units};
+use self::votes::Votes;
+use super::{Cause, Finding, FindingKind, Verdict};
+use crate::algos::Algorithm;
+use crate::features::{self, RankFeatures, STEP_TIMER, TimerFate, TimerVerdict};
+use crate::job::Job;
+
+/// Applies the peer rules; the algorithms vote on the suspects.
+#[must_use]
+pub fn judge(job: &Job, settings: &PeerSettings, algorithms: &[&'static dyn Algorithm]) -> Verdict {
+    let places = &job.topology.places;
+    let nodes = node_codes(&job.nodes);
+    let times = RankTimes::of(job);
+    let (findings, votes) = match Units::new(&times, places, &nodes) {
+        Some(units) if times.any() => {
+            let stages: Vec<u32> = places.iter().map(|place| place.stage).collect();
+            let pipelines: Vec<u32> = places.iter().map(|place| place.pipeline).collect();
+            let rank_places = RowPlaces::new(&stages, &pipelines, nodes);
+            look(job, &units, &times, &rank_places, settings, algorithms)
+        }
+        _ => (Vec::new(), Votes::nobody(job.ranks.len(), algorithms)),
+    };
+    Verdict {
+        timers: timers(job),
+        algorithms: votes.algorithms,
+        votes: votes.votes,
+        anomalies: anomalies(job, &findings),
+        cause: cause(&findings),
+        findings,
+    }
+}
+
+fn look(
+    job: &Job,
+    units: &Units,
+    times: &RankTimes,
+    rank_places: &RowPlaces,
+    settings: &PeerSettings,
+    algorithms: &[&'static dyn Algorithm],
+) -> (Vec<Finding>, Votes) {
+    let write = Writer { job, units };
+    let evidence = Evidence::gather(units, times, rank_places, settings);
+    let mut suspects = evidence.suspects(units, &rank_places.nodes, settings);
+    let heavy_replicas = replica::heavy_replicas(&mut suspects, units, &evidence, &rank_places.nodes);
+    let votes = if suspects.is_empty() {
+        Votes::nobody(job.ranks.len(), algorithms)
+    } else {
+        Votes::cast(votes::saturated(&evidence, units, &suspects), algorithms)
+    };
+
+    let mut findings = Vec::new();
+    let mut reference = Reference::new(job, units, &suspects);
+    for suspect in &suspects {
+        findings.push(write.suspect(suspect, &votes, &mut reference));
+    }
+    match loader::judge(units, times, settings) {
+        Loaders::Usual => {}
+        Loaders::Slow(loaders) => findings.extend(loaders.iter().map(|loader| write.slow_loader(loader))),
+        Loaders::AllSlow(share) => findings.push(write.slow_loaders(share)),
+    }
+    findings.extend(heavy_replicas.iter().map(|replica| write.heavy_replica(replica)));
+    let heavy_stage = structure::heavy_stage(units, &evidence, settings);
+    findings.extend(heavy_stage.map(|stage| write.heavy_stage(&stage)));
+    let uneven_data = structure::uneven_data(units, settings);
+    findings.extend(uneven_data.map(|data| write.uneven_data(&data)));
+    let spells = passing::spells(&evidence, &suspects, settings);
+    findings.extend(spells.iter().map(|spell| write.spell(spell)));
+    let long_steps = passing::long_steps(job, settings);
+    findings.extend(long_steps.iter().map(|step| write.long_step(step)));
+    findings.sort_by(by_weight);
+    (findings, votes)
+}
+
+/// Named ranks first, then by kind, cost and rank.
+fn by_weight(a: &Finding, b: &Finding) -> std::cmp::Ordering {
+    let cost = |finding: &Finding| finding.cost.unwrap_or(0.0);
+    b.named
+        .cmp(&a.named)
+        .then_with(|| {
+            if a.named {
+                cost(b).total_cmp(&cost(a))
+            } else {
+                a.kind.cmp(&b.kind)
+            }
+        })
+        .then_with(|| cost(b).total_cmp(&cost(a)))
+        .then_with(|| a.ranks.cmp(&b.ranks))
+        .then_with(|| a.first_iteration.cmp(&b.first_iteration))
+}
+
+/// The costliest fault; without one the costliest imbalance. An imbalance is a property of the job.
+fn cause(findings: &[Finding]) -> Cause {
+    let is_fault = |finding: &&Finding| {
+        matches!(
+            finding.kind,
+            FindingKind::SlowRank | FindingKind::OneOfGroup | FindingKind::JobWide
+        )
+    };
+    let is_imbalance = |finding: &&Finding| finding.kind == FindingKind::Imbalance;
+    costliest(findings.iter().filter(is_fault))
+        .or_else(|| costliest(findings.iter().filter(is_imbalance)))
+        .map_or(Cause::None, |finding| finding.cause)
+}
+
+/// The first of those with the highest cost.
+fn costliest<'a>(findings: impl Iterator<Item = &'a Finding>) -> Option<&'a Finding> {
+    findings.fold(None, |best: Option<&Finding>, next| match best {
+        Some(best) if next.cost.unwrap_or(0.0) <= best.cost.unwrap_or(0.0) => Some(best),
+        _ => Some(next),
+    })
+}
+
+/// Positions of the named ranks, ascending.
+fn anomalies(job: &Job, findings: &[Finding]) -> Vec<usize> {
+    let named = findings.iter().filter(|finding| finding.named);
+    let mut ranks: Vec<usize> = named
+        .flat_map(|finding| &finding.ranks)
+        .filter_map(|rank| job.ranks.binary_search(rank).ok())
+        .collect();
+    ranks.sort_unstable();
+    ranks.dedup();
+    ranks
+}
+
+fn node_codes(nodes: &[String]) -> Vec<u32> {
+    let mut names: Vec<&String> = nodes.iter().collect();
+    names.sort_unstable();
+    names.dedup();
+    nodes
+        .iter()
+        .map(|node| names.partition_point(|known| *known < node) as u32)
+        .collect()
+}
+
+/// What became of each timer.
+fn timers(job: &Job) -> Vec<TimerVerdict> {
+    let verdict = |features: RankFeatures| {
+        let name = features.timer.as_str();
+        let fate = if name == STEP_TIMER {
+            TimerFate::StepTime
+        } else if features.covered() > 0 && (COMPUTE.contains(&name) || name == LOADER) {
+            TimerFate::Compared {
+                ranks: features.covered(),
+            }
+        } else {
+            TimerFate::NotCompared
+        };
+        TimerVerdict { features, fate }
+    };
+    job.timers
+        .par_iter()
+        .map(|timer| verdict(features::aggregate(timer)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::samples::job;
+    use super::*;
+    use crate::algos::registry;
+
+    fn anomalies(job: &Job) -> Vec<usize> {
+        super::judge(job, &PeerSettings::default(), registry()).anomalies
+    }
+
+    #[test]
+    fn every_slow_rank_is_named_and_nobody_else() {
+        let own = |rank, _| match rank {
+            3 => 1.06,
+            20 => 1.5,
+            _ => 1.0,
+        };
+        let verdict = super::judge(&job(2, 16, 30, own), &PeerSettings::default(), registry());
+        assert_eq!((verdict.anomalies, verdict.cause), (vec![3, 20], Cause::Compute));
+        assert_eq!(verdict.findings[0].ranks, [20], "the costliest comes first");
+    }
+
+    #[test]
+    fn a_heavy_stage_is_nobodys_fault() {
+        let verdict = super::judge(
+            &job(4, 8, 30, |rank, _| if rank >= 24 { 1.4 } else { 1.0 }),
+            &PeerSettings::default(),
+            registry(),
+        );
+        assert_eq!((verdict.anomalies, verdict.cause), (vec![], Cause::StageImbalance));
+        assert_eq!(verdict.findings[0].stages, [3]);
+    }
+
+    #[test]
+    fn the_smallest_jobs_get_a_verdict() {
+        for (stages, pipelines, iterations) in [(1, 1, 1), (1, 1, 30), (4, 1, 30), (1, 2, 1), (1, 2, 3), (2, 2, 5)] {
+            let named = anomalies(&job(stages, pipelines, iterations, |_, _| 1.0));
+            assert!(named.is_empty(), "{stages} x {pipelines} x {iterations}: {named:?}");
+        }
+        let nan = job(2, 4, 20, |_, _| f64::NAN);
+        assert!(anomalies(&nan).is_empty());
+    }
+
+    #[test]
+    #[ignore = "measures time, on a quiet machine"]
+    fn a_large_healthy_job_takes_half_a_second_on_one_core() {
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(1)
+            .build()
+            .expect("a thread");
+        for stages in [1, 8] {
+            let job = job(stages, 10_240 / stages, 30, |_, _| 1.0);
+            let fastest = (0..5)
+                .map(|_| {
+                    let begin = Instant::now();
+                    assert!(pool.install(|| anomalies(&job)).is_empty());
+                    begin.elapsed().as_secs_f64()
+                })
+                .fold(f64::INFINITY, f64::min);
+            println!("{stages} stages: {fastest:.3} s");
+            assert!(fastest < 0.5, "{fastest:.3} s");
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! A row's own factor in each step: its time over what the step, its stage's work and its pipeline's load ask of
+//! anybody in its place. The same for units by their work and for ranks by one timer.
+//!
+//! In logarithms, 0 is the peers' usual and 0.1 is about 10 % slower. `O(rows x iterations)` and a few sorts a row.
+
+use super::level::level_of;
+use super::load::remove_pipeline_load;
+use super::robust::{mad, mean, median, width};
+use super::rows::RowPlaces;
+use super::settings::PeerSettings;
+use super::table::Table;
+
+/// Strongest correlation of a step with the next that the standard error allows for.
+const MOST_AUTOCORRELATION: f64 = 0.9;
+
+/// Own factors (log) with what it takes to judge them.
+#[derive(Debug)]
+pub(super) struct OwnFactors {
+    /// Rows x iterations.
+    pub factors: Table,
+    /// The level (log seconds) of each stage, by place in [`RowPlaces::stages`]; before load is removed.
+    pub levels: Vec<f64>,
+    /// Rows above the gap where whole nodes are the slow majority.
+    pub majority: Vec<bool>,
+    /// The row of each stage that is its level itself; one of them where several are equal.
+    pub is_level: Vec<bool>,
+    /// Other rows of the stage with any value.
+    pub peers: Vec<usize>,
+    /// Standard deviation of a row from step to step.
+    pub deviation: f64,
+    /// Correlation of a step with the next, 0 to 0.9.
+    pub autocorrelation: f64,
+}
+
+impl OwnFactors {
+    /// Factors of `seconds` (above 0 or NaN).
+    pub fn of(seconds: &Table, places: &RowPlaces, settings: &PeerSettings) -> Self {
+        let mut factors = seconds.clone();
+        factors.change(|_, cells| cells.iter_mut().for_each(|cell| *cell = cell.ln()));
+        let step = {
+            let about = factors.about_row_medians();
+            about.map_columns(|column| median(column))
+        };
+        factors.subtract_from_columns(&step);
+        let has_value = factors.map(|_, cells| cells.iter().any(|cell| cell.is_finite()));
+        let mut peers = vec![0; factors.rows()];
+        for rows in &places.stages {
+            let known = rows.iter().filter(|&&row| has_value[row]).count();
+            for &row in rows {
+                peers[row] = known.saturating_sub(1);
+            }
+        }
+        let mut level = Levels::take_out(&mut factors, places, settings);
+        let levels = level.by_stage.clone();
+        if remove_pipeline_load(&mut factors, places, settings) {
+            level = Levels::take_out(&mut factors, places, settings);
+        }
+        let around = factors.about_row_medians();
+        Self {
+            deviation: median(around.map(|_, cells| width(cells))),
+            autocorrelation: autocorrelation(&around),
+            factors,
+            levels,
+            majority: level.majority,
+            is_level: level.is_level,
+            peers,
+        }
+    }
+
+    /// Standard error of a mean over this many iterations.
+    pub fn standard_error(&self, iterations: usize) -> f64 {
+        let independent = iterations as f64 * (1.0 - self.autocorrelation) / (1.0 + self.autocorrelation);
+        let deviation = if self.deviation.is_finite() {
+            self.deviation
+        } else {
+            0.0
+        };
+        deviation / independent.max(1.0).sqrt()
+    }
+
+    /// Whether a row has no peers: only a change in time can tell of it.
+    pub fn is_alone(&self, row: usize) -> bool {
+        self.peers[row] == 0
+    }
+
+    /// Whether a row takes part in saying what is normal.
+    pub fn is_normal(&self, row: usize) -> bool {
+        !self.majority[row]
+    }
+}
+
+struct Levels {
+    by_stage: Vec<f64>,
+    majority: Vec<bool>,
+    is_level: Vec<bool>,
+}
+
+impl Levels {
+    /// Finds the level of each stage and subtracts it from its rows.
+    fn take_out(factors: &mut Table, places: &RowPlaces, settings: &PeerSettings) -> Self {
+        let means = factors.map(|_, cells| mean(cells.iter().copied()));
+        let standard_error = median(factors.map(|_, cells| mad(cells))) / (factors.columns() as f64).sqrt();
+        let rows = places.len();
+        let (mut by_stage, mut of_row) = (Vec::with_capacity(places.stages.len()), vec![f64::NAN; rows]);
+        let (mut majority, mut is_level) = (vec![false; rows], vec![false; rows]);
+        for members in &places.stages {
+            let stage_means: Vec<f64> = members.iter().map(|&row| means[row]).collect();
+            let nodes: Vec<u32> = members.iter().map(|&row| places.nodes[row]).collect();
+            let (level, above) = level_of(&stage_means, &nodes, standard_error, settings);
+            by_stage.push(level);
+            if let Some(at) = stage_means.iter().position(|&mean| mean == level) {
+                is_level[members[at]] = true;
+            }
+            for (&row, above) in members.iter().zip(above) {
+                majority[row] = above;
+                of_row[row] = level;
+            }
+        }
+        factors.subtract_from_rows(&of_row);
+        Self {
+            by_stage,
+            majority,
+            is_level,
+        }
+    }
+}
+
+/// Median over rows of the correlation of neighbouring steps.
+fn autocorrelation(around: &Table) -> f64 {
+    if around.columns() <= 3 {
+        return 0.0;
+    }
+    let of_row = around.map(|_, cells| {
+        let neighbours = mean(cells.windows(2).map(|pair| pair[0] * pair[1]));
+        neighbours / mean(cells.iter().map(|cell| cell * cell)).max(1e-18)
+    });
+    let usual = median(of_row);
+    if usual.is_finite() {
+        usual.clamp(0.0, MOST_AUTOCORRELATION)
+    } else {
+        0.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stage_and_step_leave_the_own_factor() {
+        // Stage 1 has twice the work, step 3 is slow for all, row 2 is 20 % slow.
+        let seconds = Table::fill(6, 8, |row, cells| {
+            for (t, cell) in cells.iter_mut().enumerate() {
+                let own = if row == 2 { 1.2 } else { 1.0 };
+                *cell = own * if row < 3 { 1.0 } else { 2.0 } * if t == 3 { 1.7 } else { 1.0 };
+            }
+        });
+        let places = RowPlaces::new(&[0, 0, 0, 1, 1, 1], &[0, 1, 2, 0, 1, 2], vec![0; 6]);
+        let own = OwnFactors::of(&seconds, &places, &PeerSettings::default());
+        for row in 0..6 {
+            let expected = if row == 2 { 1.2f64.ln() } else { 0.0 };
+            assert!(own.factors.row(row).iter().all(|v| (v - expected).abs() < 1e-12));
+        }
+        assert!((own.levels[1] - own.levels[0] - 2f64.ln()).abs() < 1e-12);
+        assert_eq!((own.peers[0], own.deviation), (2, 0.0));
+    }
+}

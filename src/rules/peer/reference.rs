@@ -1,0 +1,132 @@
+//! A suspect's timers in seconds beside its peers', for people: plain means over the steps of its segment.
+
+use std::collections::BTreeMap;
+
+use super::robust::{mean, median};
+use super::suspects::Suspect;
+use super::units::{COMPUTE, Units};
+use crate::job::Job;
+use crate::rules::TimerEvidence;
+
+/// Compares suspects with the ranks of their stage that are none; keeps what several suspects share.
+pub(super) struct Reference<'a> {
+    job: &'a Job,
+    units: &'a Units,
+    suspected: Vec<bool>,
+    /// (timer, stage, from, to) -> the peers' seconds.
+    known: BTreeMap<(usize, usize, usize, usize), f64>,
+}
+
+impl<'a> Reference<'a> {
+    /// Prepares to compare these suspects.
+    pub fn new(job: &'a Job, units: &'a Units, suspects: &[Suspect]) -> Self {
+        let mut suspected = vec![false; job.ranks.len()];
+        for suspect in suspects {
+            suspect.ranks.iter().for_each(|&rank| suspected[rank] = true);
+        }
+        Self {
+            job,
+            units,
+            suspected,
+            known: BTreeMap::new(),
+        }
+    }
+
+    /// Each compute timer of the suspect that it and its peers ran.
+    ///
+    /// Without peers, the suspect's own steps outside of the segment are the reference.
+    pub fn compare(&mut self, suspect: &Suspect) -> Vec<TimerEvidence> {
+        let (from, to) = (suspect.score.from, suspect.score.to);
+        let stage = self.units.places.stage_of[suspect.unit];
+        let mut timers = Vec::new();
+        for (place, name) in COMPUTE.into_iter().enumerate() {
+            let seconds = self.seconds(name, &suspect.ranks, |step| (from..to).contains(&step));
+            let peers = match self.known.get(&(place, stage, from, to)) {
+                Some(&known) => known,
+                None => {
+                    let peers = self.peers(stage);
+                    let seconds = self.seconds(name, &peers, |step| (from..to).contains(&step));
+                    self.known.insert((place, stage, from, to), seconds);
+                    seconds
+                }
+            };
+            let reference = if peers.is_finite() {
+                peers
+            } else {
+                self.seconds(name, &suspect.ranks, |step| !(from..to).contains(&step))
+            };
+            if seconds.is_finite() && reference.is_finite() {
+                timers.push(TimerEvidence {
+                    timer: name.to_owned(),
+                    mean_seconds: seconds,
+                    reference_seconds: reference,
+                    factor: seconds / reference,
+                    slow_by: Vec::new(),
+                });
+            }
+        }
+        timers
+    }
+
+    fn peers(&self, stage: usize) -> Vec<usize> {
+        let units = self.units.places.stages[stage].iter();
+        let ranks = units.flat_map(|&unit| self.units.members[unit].iter().copied());
+        ranks.filter(|&rank| !self.suspected[rank]).collect()
+    }
+
+    /// Median over ranks of their mean duration in some steps.
+    fn seconds(&self, timer: &str, ranks: &[usize], steps: impl Fn(usize) -> bool) -> f64 {
+        let Some(timer) = self.job.timer(timer) else {
+            return f64::NAN;
+        };
+        let of_rank = |&rank: &usize| {
+            let ran = timer.seconds.row(rank);
+            let ran = ran.iter().enumerate();
+            // A duration of 0 says that the timer did not run.
+            mean(
+                ran.filter(|&(step, &seconds)| steps(step) && seconds > 0.0)
+                    .map(|(_, &seconds)| seconds),
+            )
+        };
+        median(ranks.iter().map(of_rank))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples::{job, verdict};
+
+    #[test]
+    fn seconds_are_those_of_the_slow_part() {
+        let verdict = verdict(&job(
+            1,
+            16,
+            40,
+            |rank, step| if rank == 4 && step >= 20 { 1.5 } else { 1.0 },
+        ));
+        let finding = &verdict.findings[0];
+        assert_eq!((finding.onset, finding.timers.len()), (Some(20), 3));
+        let forward = &finding.timers[0];
+        assert_eq!(forward.timer, "forward-compute");
+        assert!((forward.mean_seconds - 1.5).abs() < 0.02 && (forward.reference_seconds - 1.0).abs() < 0.01);
+        assert!((forward.factor - 1.5).abs() < 0.02);
+    }
+
+    #[test]
+    fn without_peers_its_own_better_part_is_the_reference() {
+        let verdict = verdict(&job(
+            4,
+            1,
+            40,
+            |rank, step| if rank == 2 && step >= 20 { 1.5 } else { 1.0 },
+        ));
+        assert_eq!(verdict.anomalies, [2]);
+        let finding = &verdict.findings[0];
+        assert!(
+            finding
+                .says
+                .contains("slower than in its better part of the window, since iteration 20")
+        );
+        assert!((finding.timers[0].reference_seconds - 1.0).abs() < 0.01, "{finding:?}");
+    }
+}

@@ -1,0 +1,67 @@
+//! The constants of the peer rules. None of them is fitted to a job; each says why it has its value.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// Thresholds of the peer rules. Excesses are natural logarithms: 0.025 is 2.5 % slower.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct PeerSettings {
+    /// Least excess that is a fault. Chips of one kind differ lastingly by 0.5-1 %; below 2.5 % nobody swaps a node.
+    pub effect_floor: f64,
+    /// Chance that the noise alone passes the noise floor somewhere in a healthy job (Bonferroni over rows and
+    /// segments); the other gates come on top.
+    pub false_alarm_rate: f64,
+    /// Share of the window that a fault which ended must cover.
+    pub lasting_share: f64,
+    /// Share of the window that a fault which comes and goes must cover, if it shows in three of four quarters.
+    pub flaky_share: f64,
+    /// Slow iterations that make a fault: five in a row open a slow window.
+    pub least_slow_iterations: usize,
+    /// Least lasting spread of peers: guards against a spread that is small by luck.
+    pub least_spread: f64,
+    /// Usual lasting spread of peers (silicon, cooling, place in the rack).
+    pub usual_spread: f64,
+    /// How many peers' worth of trust the usual spread gets: few peers cannot tell their own.
+    pub usual_spread_peers: f64,
+    /// Share of the whole excess that each timer of a slow rank must show: a slow chip is slow in all it does.
+    pub agreement: f64,
+    /// Share of a segment's slowest iterations that the score leaves out (3 at least): it outlasts a spell of three
+    /// steps and one per cent of slow calls.
+    pub trim: f64,
+    /// Correlation, of neighbours in a pipeline or of forward and backward, from which load varies.
+    pub load_correlation: f64,
+    /// Standard deviation of the load from which it is an imbalance.
+    pub load_floor: f64,
+    /// Excess of a stage over the others from which it is an imbalance; embedding and loss make the first and last
+    /// one 1-5 % heavier in any job.
+    pub stage_floor: f64,
+    /// Share of the computing that loaders may take on all ranks alike.
+    pub loader_floor: f64,
+    /// Least excess of a rank over its own usual that is a transient.
+    pub transient_floor: f64,
+    /// Seconds beyond the usual step that make a stall, if the step also takes twice as long.
+    pub stall_seconds: f64,
+}
+
+impl Default for PeerSettings {
+    fn default() -> Self {
+        Self {
+            effect_floor: 0.025,
+            false_alarm_rate: 1e-4,
+            lasting_share: 1.0 / 3.0,
+            flaky_share: 0.2,
+            least_slow_iterations: 5,
+            least_spread: 0.005,
+            usual_spread: 0.007,
+            usual_spread_peers: 4.0,
+            agreement: 0.35,
+            trim: 0.15,
+            load_correlation: 1.0 / 3.0,
+            load_floor: 0.02,
+            stage_floor: 0.08,
+            loader_floor: 0.1,
+            transient_floor: 0.25,
+            stall_seconds: 10.0,
+        }
+    }
+}
