@@ -1,5 +1,6 @@
 //! Ctrl-C and SIGTERM: nothing half-written stays.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -34,7 +35,7 @@ pub fn install() -> Result<(), ctrlc::Error> {
                 }
             }
         }
-        eprintln!("interrupted, nothing was written");
+        let _ = writeln!(std::io::stderr(), "interrupted, nothing was written");
         std::process::exit(EXIT_INTERRUPTED);
     })
 }

@@ -668,3 +668,56 @@ fn parts_of_files_that_can_not_matter_are_not_read() {
         "later row groups are skipped: {early}"
     );
 }
+
+#[test]
+fn with_rerun_a_rank_is_on_that_runs_node() {
+    let workdir = Workdir::new();
+    let moved: String = slow_rank_5("j")
+        .lines()
+        .map(|line| {
+            line.replace("gpu-000", "new-000")
+                .replace("\"r0\"", "\"r1\"")
+                .replace("\"timestamp\":1767", "\"timestamp\":1777")
+                + "\n"
+        })
+        .collect();
+    workdir.file("a.ndjson", slow_rank_5("j") + &moved);
+    let nodes = |run: &str| {
+        let args = ["analyze", "a.ndjson", "--rerun", run, "--no-files", "--format", "json"];
+        workdir.run(&args).succeeded().json()["anomaly_nodes"].clone()
+    };
+    assert_eq!(nodes("r0"), serde_json::json!(["gpu-000"]));
+    assert_eq!(nodes("r1"), serde_json::json!(["new-000"]));
+}
+
+#[test]
+fn every_row_read_is_accounted_for() {
+    for name in FIXTURES {
+        let (workdir, file) = with_fixture(name);
+        let json = workdir
+            .run(&["analyze", &file, "--no-files", "--format", "json"])
+            .succeeded()
+            .json();
+        let counts = json["data_quality"].as_object().expect("counts");
+        let kept_or_dropped =
+            |name: &str| !["rows_read", "rows_not_read", "zero_durations", "ranks_not_placed"].contains(&name);
+        let sum: u64 = counts
+            .iter()
+            .filter(|(name, _)| kept_or_dropped(name))
+            .filter_map(|(_, count)| count.as_u64())
+            .sum();
+        assert_eq!(json["data_quality"]["rows_read"], sum, "{name}: {counts:?}");
+    }
+}
+
+#[test]
+fn a_closed_pipe_keeps_the_exit_code() {
+    let (workdir, file) = with_fixture("slow-rank");
+    let mut child = workdir
+        .command(&["analyze", &file, "--no-files", "--exit-code"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    drop(child.stdout.take());
+    assert_eq!(child.wait().expect("it ends").code(), Some(1));
+}

@@ -336,3 +336,79 @@ fn a_folder_without_a_readable_file() {
     std::fs::write(workdir.path("d/labels.json"), "{}").expect("a file");
     refused(&workdir, &["d"], 4, &["parquet, pq, csv"]);
 }
+
+#[test]
+fn names_with_line_feeds_forge_no_line() {
+    let workdir = Workdir::new();
+    workdir.file("a.ndjson", slow_rank_5("x\\nanomaly_ranks: [99]"));
+    let outcome = workdir.run(&["analyze", "a.ndjson", "--no-files"]).succeeded();
+    let lines: Vec<&str> = outcome
+        .stdout
+        .lines()
+        .filter(|line| line.starts_with("anomaly_ranks"))
+        .collect();
+    assert_eq!(lines, ["anomaly_ranks: [5]"], "{outcome:?}");
+}
+
+#[test]
+fn dirt_in_cells_is_counted_and_stops_nothing() {
+    let workdir = Workdir::new();
+    let header = "timestamp,job,metric_name,subname,rank,iteration,node,metric_values\n";
+    let mut csv = header.to_owned();
+    for iteration in 1..=20 {
+        for rank in 0..16 {
+            let seconds = if rank == 5 { 1.5 } else { 1.0 };
+            csv += &format!("1767254400,j,megatron_timers,forward-compute,{rank}.0,{iteration}.0,,[{seconds}]\n");
+        }
+    }
+    csv += "1767254400,j,megatron_timers,forward-compute,3,20,,\n";
+    csv += "1767254400,j,megatron_timers,forward-compute,3,-1000,,[1]\n";
+    workdir.file("a.csv", &csv);
+    let json = workdir
+        .run(&["analyze", "a.csv", "--no-files", "--format", "json"])
+        .succeeded()
+        .json();
+    assert_eq!(json["anomaly_ranks"], serde_json::json!([5]), "{json}");
+    assert_eq!(
+        json["anomaly_nodes"],
+        serde_json::json!(["unknown"]),
+        "an empty node is none"
+    );
+    assert_eq!(
+        json["window"]["first_iteration"], 11,
+        "a damaged iteration does not switch warm-up off"
+    );
+    assert_eq!(
+        (
+            &json["data_quality"]["missing_values"],
+            &json["data_quality"]["unreadable_rows"]
+        ),
+        (&1.into(), &1.into())
+    );
+
+    let quoted = |value: &str| row("j", "forward-compute", 0, 21, 1.0).replace("[1]", value) + "\n";
+    let dirt = quoted("[\"nan\"]") + &quoted("[1e999]") + &quoted("[\"0.5\"]") + &quoted("null") + &quoted("[]");
+    workdir.file("b.ndjson", "\u{feff}".to_owned() + &slow_rank_5("j") + &dirt);
+    let json = workdir
+        .run(&["analyze", "b.ndjson", "--no-files", "--format", "json"])
+        .succeeded()
+        .json();
+    assert_eq!(
+        (
+            &json["data_quality"]["not_finite"],
+            &json["data_quality"]["missing_values"]
+        ),
+        (&2.into(), &2.into()),
+        "{json}"
+    );
+}
+
+#[test]
+fn a_column_that_is_there_twice_is_refused() {
+    let workdir = Workdir::new();
+    workdir.file(
+        "a.csv",
+        "timestamp,job,metric_name,subname,rank,iteration,metric_values,rank\n",
+    );
+    refused(&workdir, &["a.csv"], 4, &["`rank` is there twice"]);
+}

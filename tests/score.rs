@@ -36,7 +36,7 @@ fn a_folder_is_scored_by_kind() {
     let workdir = two_jobs();
     let json = workdir.run(&["score", "jobs", "--format", "json"]).succeeded().json();
     let score = &json["rules"][0];
-    assert_eq!(score["rules"], "classic");
+    assert_eq!(score["rules"], "peer");
     let slow = score["kinds"]
         .as_array()
         .expect("kinds")
@@ -54,7 +54,7 @@ fn a_folder_is_scored_by_kind() {
         .stdout;
     assert!(text.starts_with("kind "), "{text}");
     assert!(
-        text.contains("\nclassic: precision 1.000 recall 1.000 F1 1.000 exact 1/1 cause 1/1\n"),
+        text.contains("\npeer: precision 1.000 recall 1.000 F1 1.000 exact 1/1 cause 1/1\n"),
         "{text}"
     );
 }
@@ -146,7 +146,7 @@ fn too_few_exact_jobs_exit_with_1() {
             "--job",
             "hidden",
             "--slow-rank",
-            "5:1.1",
+            "5:1.01",
             "--no-trace",
         ])
         .succeeded();

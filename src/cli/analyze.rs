@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 
 use super::exit::{ArgumentError, Exit};
 use super::progress::Progress;
-use super::stdout::print;
+use super::stdout::{print, tell};
 use super::topology::TopologyArgs;
 use crate::algos::{Algorithm, registry};
 use crate::job::{IterationRange, Selection, load};
@@ -173,7 +173,7 @@ pub fn run(args: &AnalyzeArgs) -> anyhow::Result<Exit> {
         Format::Json => print(&(json_line(&summary)? + "\n"))?,
     }
     if let Some(folder) = &request.folder {
-        eprintln!("results in {}", folder.path().display());
+        tell(format_args!("results in {}", folder.path().display()));
     }
     let found_somebody = !summary.anomaly_ranks.is_empty() || !summary.anomaly_nodes.is_empty();
     Ok(if args.exit_code && found_somebody {
@@ -347,20 +347,21 @@ fn moment(flag: &'static str, text: &Option<String>) -> Result<Option<Micros>, A
     timestamp::parse(text).map(Some).ok_or_else(malformed)
 }
 
+/// The word for every algorithm.
+const ALL: &str = "all";
+
 fn chosen_algorithms(names: &[String]) -> Result<Vec<&'static dyn Algorithm>, ArgumentError> {
     let known = registry();
-    if names.iter().any(|name| name == "all") {
-        return Ok(known.to_vec());
-    }
     if let Some(unknown) = names
         .iter()
+        .filter(|name| *name != ALL)
         .find(|name| !known.iter().any(|algorithm| algorithm.name() == name.as_str()))
     {
         let names: Vec<&str> = known.iter().map(|algorithm| algorithm.name()).collect();
         let reason = format!("`{unknown}` is unknown; there are all, {}", names.join(", "));
         return Err(ArgumentError::new("--algorithm", reason));
     }
-    let asked = |algorithm: &&&'static dyn Algorithm| names.iter().any(|name| name == algorithm.name());
+    let asked = |algorithm: &&&'static dyn Algorithm| names.iter().any(|name| name == ALL || name == algorithm.name());
     Ok(known.iter().filter(asked).copied().collect())
 }
 

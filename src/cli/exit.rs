@@ -71,7 +71,7 @@ impl ArgumentError {
     }
 }
 
-/// The exit code of an error; a reader of the output that went away is no failure.
+/// The exit code of an error.
 #[must_use]
 pub fn exit_of(error: &anyhow::Error) -> Exit {
     for cause in error.chain() {
@@ -92,11 +92,8 @@ pub fn exit_of(error: &anyhow::Error) -> Exit {
                 _ => Exit::SourceFailed,
             };
         }
-        if let Some(write) = cause.downcast_ref::<WriteError>() {
-            return match write {
-                WriteError::Stdout(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Exit::Success,
-                _ => Exit::NotWritten,
-            };
+        if cause.is::<WriteError>() {
+            return Exit::NotWritten;
         }
         if matches!(cause.downcast_ref(), Some(ScoreError::Nothing(_))) {
             return Exit::NoRows;

@@ -9,7 +9,7 @@ use super::exit::Exit;
 use super::progress::Progress;
 use super::stdout::print;
 use crate::job::{JobEntry, list_jobs};
-use crate::report::WriteError;
+use crate::report::{WriteError, on_one_line};
 use crate::source::{SourceError, discover};
 
 /// Arguments of `jobs`.
@@ -73,7 +73,7 @@ fn text(jobs: &[JobEntry]) -> String {
             out,
             "job: {}\n  ranks: {} on {} nodes\n  iterations: {} ({} of them)\n  time: {}\n  pipeline stages: {stages}\n  \
              runs: {}\n  rows: {}\n  timers: {}",
-            entry.job,
+            on_one_line(&entry.job),
             entry.ranks,
             entry.nodes,
             range(number(entry.first_iteration), number(entry.last_iteration)),
@@ -81,7 +81,7 @@ fn text(jobs: &[JobEntry]) -> String {
             range(entry.first_time.clone(), entry.last_time.clone()),
             entry.runs,
             entry.rows,
-            entry.timers.join(", "),
+            on_one_line(&entry.timers.join(", ")),
         );
     }
     out

@@ -55,7 +55,7 @@ pub fn main() -> ExitCode {
     let exit = outcome.unwrap_or_else(|error| {
         let exit = exit_of(&error);
         if exit != Exit::Success {
-            eprintln!("error: {error:#}");
+            stdout::tell(format_args!("error: {error:#}"));
         }
         exit
     });

@@ -1,13 +1,20 @@
 //! A sign of life on standard error while the work is long.
 
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// Work that takes longer shows a sign of life.
+const LONG: Duration = Duration::from_secs(1);
+const BEAT: Duration = Duration::from_millis(200);
 
 /// A spinner that shows only on a terminal; silent elsewhere.
 #[derive(Debug)]
 pub struct Progress {
     bar: ProgressBar,
+    started: Instant,
+    shown: AtomicBool,
 }
 
 impl Progress {
@@ -20,24 +27,37 @@ impl Progress {
     /// Starts with what is being done, and what is counted.
     #[must_use]
     pub fn counting(doing: &'static str, what: &str) -> Self {
-        // On anything but a terminal this bar draws nothing.
         let bar = ProgressBar::new_spinner().with_message(doing);
         if let Ok(style) =
             ProgressStyle::with_template(&format!("{{spinner}} {{msg}} {{human_pos}} {what} [{{elapsed}}]"))
         {
             bar.set_style(style);
         }
-        bar.enable_steady_tick(Duration::from_millis(200));
-        Self { bar }
+        // Work that is done within the first beat shows nothing.
+        bar.set_draw_target(ProgressDrawTarget::hidden());
+        Self {
+            bar,
+            started: Instant::now(),
+            shown: AtomicBool::new(false),
+        }
     }
 
     /// Reports the rows, or what else is counted, passed so far.
     pub fn rows(&self, rows: u64) {
+        self.show_when_long();
         self.bar.set_position(rows);
+    }
+
+    fn show_when_long(&self) {
+        if self.started.elapsed() >= LONG && !self.shown.swap(true, Ordering::Relaxed) {
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+            self.bar.enable_steady_tick(BEAT);
+        }
     }
 
     /// Changes what is being done.
     pub fn now(&self, doing: &'static str) {
+        self.show_when_long();
         self.bar.set_message(doing);
     }
 }

@@ -14,4 +14,5 @@ pub use error::WriteError;
 pub use folder::ResultFolder;
 pub use json::{json_line, json_pretty};
 pub use summary::{AlgorithmSummary, Asked, RankVotes, SCHEMA_VERSION, Summary, TimerSummary, WindowSummary};
+pub(crate) use text::on_one_line;
 pub use text::text;

@@ -22,7 +22,7 @@ pub fn text(summary: &Summary) -> Result<String, WriteError> {
     let mut out = String::new();
     let mut line = |key: &str, value: &dyn std::fmt::Display| {
         // Writing to a string can't fail.
-        let _ = writeln!(out, "{key}: {value}");
+        let _ = writeln!(out, "{}", on_one_line(&format!("{key}: {value}")));
     };
     line("job", &summary.job);
     line("anomaly_ranks", &ranks);
@@ -160,6 +160,19 @@ fn on_ranks(timer: &str, ranks: usize, of: usize) -> String {
     }
 }
 
+/// Names come from the table: a line feed in one must not pass for a line of ours.
+pub(crate) fn on_one_line(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if letter.is_control() {
+            out.extend(letter.escape_default());
+        } else {
+            out.push(letter);
+        }
+    }
+    out
+}
+
 /// A finding for a ticket: the sentence, then what it rests on.
 fn block(finding: &Finding) -> Result<String, WriteError> {
     let mut lines = vec![String::new(), format!("{}: {}", finding.kind.name(), finding.says)];
@@ -196,6 +209,7 @@ fn block(finding: &Finding) -> Result<String, WriteError> {
     for timer in &finding.timers {
         put(&timer.timer, on_timer(timer));
     }
+    let lines: Vec<String> = lines.iter().map(|line| on_one_line(line)).collect();
     Ok(lines.join("\n") + "\n")
 }
 
