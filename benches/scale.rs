@@ -26,24 +26,26 @@ fn main() -> Result<(), Box<dyn Error>> {
     let sizes: Vec<usize> = args.iter().filter_map(|arg| arg.parse().ok()).collect();
     let sizes = if sizes.is_empty() { RANKS.to_vec() } else { sizes };
 
-    println!("{ITERATIONS} iterations after {WARMUP} of warm-up, all six algorithms, median of {RUNS} runs");
-    println!("| ranks | PP | rows | timers clustered | analyze s | analyze MB | bare read s | bare read MB |");
-    println!("|---|---|---|---|---|---|---|---|");
+    println!("{ITERATIONS} iterations, {WARMUP} of them warm-up, all six algorithms, median of {RUNS} runs");
+    println!(
+        "| ranks | stages | rows | timers clustered | classic s | classic MB | peer s | peer MB | bare read s | bare read MB |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|---|");
     for pp in [1, 8] {
         for &ranks in &sizes {
             let folder = tempfile::tempdir()?;
             let file = write_input(folder.path(), ranks, pp)?;
             let clustered = timers_clustered(&file)?;
             let rows = ParquetReader::new(std::fs::File::open(&file)?).num_rows()?;
-            let mut analyze = Command::new(env!("CARGO_BIN_EXE_mt-detector"));
-            analyze.args(["analyze", "--no-files", "--warmup", "10"]).arg(&file);
-            let mut bare = Command::new(std::env::current_exe()?);
-            bare.arg(BARE).arg(&file);
-            let (analyze, bare) = (measure(&mut analyze)?, measure(&mut bare)?);
-            println!(
-                "| {ranks} | {pp} | {rows} | {clustered} | {:.2} | {:.0} | {:.2} | {:.0} |",
-                analyze.seconds, analyze.megabytes, bare.seconds, bare.megabytes
-            );
+            let analyze = |rules: &str| {
+                let mut command = Command::new(env!("CARGO_BIN_EXE_mt-detector"));
+                measure(command.args(["analyze", "--no-files", "--rules", rules]).arg(&file))
+            };
+            let (classic, peer) = (analyze("classic")?, analyze("peer")?);
+            let bare = measure(Command::new(std::env::current_exe()?).arg(BARE).arg(&file))?;
+            let [classic, peer, bare] =
+                [classic, peer, bare].map(|run| format!("{:.2} | {:.0}", run.seconds, run.megabytes));
+            println!("| {ranks} | {pp} | {rows} | {clustered} | {classic} | {peer} | {bare} |");
         }
     }
     Ok(())
@@ -56,7 +58,7 @@ fn write_input(folder: &Path, ranks: usize, pp: usize) -> Result<std::path::Path
         tp: 1,
         pp,
         dp: ranks / pp,
-        iterations: ITERATIONS + WARMUP,
+        iterations: ITERATIONS,
         trace: false,
         optimizer_timers: pp == 1,
         rank_spread: 0.01,
@@ -71,7 +73,7 @@ fn write_input(folder: &Path, ranks: usize, pp: usize) -> Result<std::path::Path
 
 fn timers_clustered(file: &Path) -> Result<usize, Box<dyn Error>> {
     let output = Command::new(env!("CARGO_BIN_EXE_mt-detector"))
-        .args(["analyze", "--no-files", "--format", "json"])
+        .args(["analyze", "--no-files", "--format", "json", "--rules", "classic"])
         .arg(file)
         .stderr(Stdio::inherit())
         .output()?;

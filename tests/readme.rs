@@ -44,7 +44,7 @@ fn every_flag_of_the_readme_exists() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let readme = std::fs::read_to_string(root.join("README.md")).expect("the README");
     let workdir = Workdir::new();
-    let help: String = ["analyze", "jobs", "simulate"]
+    let help: String = ["analyze", "jobs", "simulate", "score"]
         .iter()
         .map(|command| workdir.run(&[command, "--help"]).succeeded().stdout)
         .collect();

@@ -147,6 +147,8 @@ fn too_few_exact_jobs_exit_with_1() {
             "hidden",
             "--slow-rank",
             "5:1.01",
+            "--kind",
+            "gpu-slow",
             "--no-trace",
         ])
         .succeeded();

@@ -50,7 +50,8 @@ Exit codes:
   2  bad arguments
   3  no rows for that job, window or time
   4  the source failed: unreadable file, wrong columns
-  5  the results could not be written";
+  5  the results could not be written
+  130  interrupted; nothing half-written is left";
 
 /// An argument that parses and makes no sense.
 #[derive(Debug, Error)]

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::features::TimerFate;
-use crate::job::{DataQuality, Job, Run, Topology};
+use crate::job::{DEFAULT_THRESHOLD, DataQuality, Job, Run, StepTimes, Topology, slow_windows};
 use crate::rules::{Cause, Finding, RulesSettings, Verdict};
 
 /// Version of the JSON layout; it grows when a field changes its meaning or goes.
@@ -45,6 +45,8 @@ pub struct Summary {
     pub topology: Topology,
     /// Runs of the job, in the order in which they came.
     pub runs: Vec<Run>,
+    /// Slow windows, stalls, restarts and drift of the step time, by the rolling median.
+    pub step_times: StepTimes,
     /// Every timer and what became of it.
     pub timers: Vec<TimerSummary>,
     /// What each algorithm says.
@@ -172,6 +174,7 @@ impl Summary {
             },
             topology: job.topology.clone(),
             runs: job.runs.clone(),
+            step_times: slow_windows(job, DEFAULT_THRESHOLD),
             timers: timers(verdict),
             algorithms: algorithms(job, verdict),
             votes: votes(job, verdict),

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::error::WriteError;
 use super::summary::{Summary, TimerSummary};
 use crate::features::TimerFate;
-use crate::job::TopologyOrigin;
+use crate::job::{Restart, SlowWindow, Stall, StepTimes, TopologyOrigin};
 use crate::rules::{Finding, FindingKind, TimerEvidence};
 
 /// Writes the summary.
@@ -48,6 +48,9 @@ pub fn text(summary: &Summary) -> Result<String, WriteError> {
     );
     line("parallel_groups", &parallel_groups(summary));
     line("runs", &runs(summary));
+    for (key, value) in step_times(&summary.step_times) {
+        line(key, &value);
+    }
     line("algorithms", &algorithms(summary));
     for (fate, timers) in timers_by_fate(summary) {
         line(fate, &timers);
@@ -93,6 +96,49 @@ fn parallel_groups(summary: &Summary) -> String {
                                     tell, as those of interleaved schedules), taken as one pipeline stage"
             .to_owned(),
     }
+}
+
+/// A line for each kind of irregularity of the step time.
+fn step_times(times: &StepTimes) -> Vec<(&'static str, String)> {
+    let listed = |items: Vec<String>| if items.is_empty() { None } else { Some(items.join("; ")) };
+    let window = |w: &SlowWindow| {
+        let (first, last, factor) = (w.first, w.last, w.factor);
+        format!(
+            "iterations {first}-{last} at {factor:.2} x the {:.3} s of normal steps",
+            w.baseline_seconds
+        )
+    };
+    let stall = |stall: &Stall| format!("{:.0} s at iteration {}", stall.seconds, stall.iteration);
+    let restart = |restart: &Restart| {
+        let from = format!(
+            "at iteration {}, {} of them run again",
+            restart.iteration, restart.repeated
+        );
+        restart
+            .seconds
+            .map_or(from.clone(), |seconds| format!("{from}, after {seconds:.0} s"))
+    };
+    let drift = times.drift.iter().map(|drift| {
+        let (first, last) = (drift.first_seconds, drift.last_seconds);
+        format!("from {first:.3} s to {last:.3} s ({:.2} x)", drift.factor)
+    });
+    let none = times
+        .measure
+        .as_ref()
+        .map_or("unknown: no timer tells the step time", |_| "none");
+    let lines = [
+        (
+            "slow_windows",
+            listed(times.windows.iter().map(window).collect()).or(Some(none.to_owned())),
+        ),
+        ("stalls", listed(times.stalls.iter().map(stall).collect())),
+        ("restarts", listed(times.restarts.iter().map(restart).collect())),
+        ("step_time_drift", listed(drift.collect())),
+    ];
+    lines
+        .into_iter()
+        .filter_map(|(key, value)| value.map(|value| (key, value)))
+        .collect()
 }
 
 fn runs(summary: &Summary) -> String {
