@@ -23,7 +23,7 @@ const MOST_THREADS: usize = 4096;
 /// Arguments of `score`, as typed.
 #[derive(Debug, Args)]
 pub struct ScoreArgs {
-    /// Folder with labels.json and <job>.parquet beside it, as `simulate` writes them
+    /// Folder with labels.json and {job}.parquet beside it, as `simulate` writes them
     #[arg(value_name = "FOLDER", required_unless_present = "suite")]
     folder: Option<PathBuf>,
     /// Simulate the jobs instead, without files

@@ -1,7 +1,7 @@
 //! A benchmark: verdicts on labelled jobs, held against what is true.
 //!
-//! Data flows [`labelled_jobs`] or [`suite_jobs`] -> [`run`], which loads or simulates each [`Case`], asks each set of
-//! rules and marks its [`Answer`] -> [`Outcome`]s -> [`Report`] -> [`text`] or JSON.
+//! Data flows [`labelled_jobs`] or [`suite_jobs`] -> [`run()`], which loads or simulates each [`Case`], asks each set of
+//! rules and marks its [`Answer`] -> [`Outcome`]s -> [`Report`] -> [`text()`] or JSON.
 
 mod cases;
 mod error;

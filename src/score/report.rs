@@ -135,7 +135,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Adds up the outcomes of [`super::run`], which was given the same rules.
+    /// Adds up the outcomes of [`super::run()`], which was given the same rules.
     #[must_use]
     pub fn new(outcomes: &[Outcome], rules: &[Rules], seconds: f64) -> Self {
         let of = |(place, &rules): (usize, &Rules)| RuleScore::new(outcomes, rules, place);

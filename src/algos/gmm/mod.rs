@@ -1,6 +1,6 @@
 //! Gaussian mixture of two components; a rank belongs to the one with the higher responsibility.
 //!
-//! EM with log-sum-exp, started from single k-means fits ([`Space::two_means`], as many as k-means itself has starts; those that
+//! EM with log-sum-exp, started from single k-means fits (`Space::two_means`, as many as k-means itself has starts; those that
 //! agree run once), at most 100 iterations, until the mean log-likelihood gains less than `1e-3`; `1e-6` is added to every variance.
 //! The start with the highest last lower bound wins and is kept even when it did not converge.
 //! Source: scikit-learn `GaussianMixture(2, n_init=3, reg_covar=1e-6)`; Bishop, *Pattern Recognition and Machine Learning*, 9.2.
