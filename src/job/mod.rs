@@ -24,6 +24,7 @@ pub use quality::DataQuality;
 pub use runs::Run;
 pub use slow_window::{DEFAULT_THRESHOLD, Drift, Restart, SlowWindow, Stall, StepTimes, slow_windows};
 pub use step_time::StepMeasure;
+pub(crate) use step_time::median;
 pub use topology::{Place, Topology, TopologyError, TopologyFlags, TopologyOrigin};
 pub use window::{IterationRange, IterationRangeError, Selection};
 

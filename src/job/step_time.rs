@@ -56,7 +56,7 @@ fn largest_sums(tables: &[&TimerTable]) -> Vec<Option<f64>> {
 }
 
 /// Median of finite numbers; `None` of none.
-pub(super) fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+pub(crate) fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     let mut sorted: Vec<f64> = values.into_iter().collect();
     sorted.sort_unstable_by(f64::total_cmp);
     let upper = *sorted.get(sorted.len() / 2)?;

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::{AlgorithmVerdict, Cause, Finding, FindingKind, TimerEvidence, TimerLabels, Verdict, words};
 use crate::algos::{self, Algorithm, Space};
 use crate::features::{self, COMPUTE_TIMERS, TimerRules, TimerVerdict};
-use crate::job::Job;
+use crate::job::{Job, median};
 use crate::vote::{self, SlowStepGate, TimerVote};
 
 /// The thresholds of the classic rules.
@@ -133,7 +133,12 @@ fn findings(
         .enumerate()
         .filter_map(|(place, timer)| {
             let means: Vec<f64> = timer.clustered_rows()?.iter().map(|[.., mean]| *mean).collect();
-            Some((place, timer.features.timer.as_str(), median(&means), means))
+            Some((
+                place,
+                timer.features.timer.as_str(),
+                median(means.iter().copied()).unwrap_or(f64::NAN),
+                means,
+            ))
         })
         .collect();
     let slow_by = |says_slow: &dyn Fn(&AlgorithmVerdict) -> bool| -> Vec<String> {
@@ -174,16 +179,6 @@ fn findings(
         }
     };
     elected.iter().map(of_rank).collect()
-}
-
-fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
-    match sorted.len() {
-        0 => f64::NAN,
-        count if count % 2 == 1 => sorted[count / 2],
-        count => sorted[count / 2 - 1].midpoint(sorted[count / 2]),
-    }
 }
 
 /// Labels every clustered timer with every algorithm: one list an algorithm, in the order of the timers.
