@@ -14,6 +14,8 @@ use super::table::Table;
 const WINSORISED_AT: f64 = 2.5;
 /// Least covariance (log squared) that is load: a tenth of a per cent is not worth removing.
 const LEAST_COVARIANCE: f64 = 1e-6;
+/// Standard errors by which a correlation must differ from none: a few steps of a few pairs go together by chance.
+const CORRELATION_ERRORS: f64 = 4.0;
 /// Standard errors that random loads can leave in a pipeline's mean; what is beyond stays with the rows.
 const STANDARD_ERRORS: f64 = 5.0;
 
@@ -52,10 +54,11 @@ pub(super) fn remove_pipeline_load(rows: &mut Table, places: &RowPlaces, setting
         return false;
     }
     let around = winsorised(rows);
-    let neighbours = places.pipelines.iter().flat_map(|rows| rows.windows(2));
-    let (covariance, correlation) = together(neighbours.map(|pair| (around.row(pair[0]), around.row(pair[1]))));
-    let exists = correlation > settings.load_correlation && covariance > LEAST_COVARIANCE;
-    if !exists {
+    let neighbours = || places.pipelines.iter().flat_map(|rows| rows.windows(2));
+    let (covariance, correlation) = together(neighbours().map(|pair| (around.row(pair[0]), around.row(pair[1]))));
+    let told = neighbours().count() * rows.columns().saturating_sub(1);
+    let by_chance = CORRELATION_ERRORS / (told.max(1) as f64).sqrt();
+    if !(correlation > settings.load_correlation.max(by_chance) && covariance > LEAST_COVARIANCE) {
         return false;
     }
     // The low median, so that one slow stage of two is not taken for load.

@@ -12,6 +12,8 @@ use super::table::Table;
 
 /// Strongest correlation of a step with the next that the standard error allows for.
 const MOST_AUTOCORRELATION: f64 = 0.9;
+/// Degrees of freedom of the rows' median width over those of a standard deviation (normal tables: 0.39 to 0.7).
+const EFFICIENCY: f64 = 0.4;
 
 /// Own factors (log) with what it takes to judge them.
 #[derive(Debug)]
@@ -28,6 +30,8 @@ pub(super) struct OwnFactors {
     pub peers: Vec<usize>,
     /// Standard deviation of a row from step to step.
     pub deviation: f64,
+    /// Degrees of freedom of that deviation: few cells tell it badly.
+    pub degrees_of_freedom: f64,
     /// Correlation of a step with the next, 0 to 0.9.
     pub autocorrelation: f64,
 }
@@ -52,13 +56,20 @@ impl OwnFactors {
         }
         let mut level = Levels::take_out(&mut factors, places, settings);
         let levels = level.by_stage.clone();
-        if remove_pipeline_load(&mut factors, places, settings) {
+        let has_load = remove_pipeline_load(&mut factors, places, settings);
+        if has_load {
             level = Levels::take_out(&mut factors, places, settings);
         }
         let around = factors.about_row_medians();
+        let autocorrelation = autocorrelation(&around);
+        // Every median that was taken out of a step took a row's worth of noise with it.
+        let rows = has_value.iter().filter(|&&has_value| has_value).count() as f64;
+        let medians = if has_load { places.pipelines.len() as f64 } else { 1.0 };
+        let steps = median(around.map(|_, cells| finite(cells) as f64).into_iter().filter(|&steps| steps > 0.0));
         Self {
-            deviation: median(around.map(|_, cells| width(cells))),
-            autocorrelation: autocorrelation(&around),
+            deviation: unbiased(median(around.map(|_, cells| width(cells))), rows / medians, steps),
+            degrees_of_freedom: EFFICIENCY * (rows - medians) * (independent(steps, autocorrelation) - 1.0),
+            autocorrelation,
             factors,
             levels,
             majority: level.majority,
@@ -69,13 +80,12 @@ impl OwnFactors {
 
     /// Standard error of a mean over this many iterations.
     pub fn standard_error(&self, iterations: usize) -> f64 {
-        let independent = iterations as f64 * (1.0 - self.autocorrelation) / (1.0 + self.autocorrelation);
         let deviation = if self.deviation.is_finite() {
             self.deviation
         } else {
             0.0
         };
-        deviation / independent.max(1.0).sqrt()
+        deviation / independent(iterations as f64, self.autocorrelation).max(1.0).sqrt()
     }
 
     /// Whether a row has no peers: only a change in time can tell of it.
@@ -87,6 +97,24 @@ impl OwnFactors {
     pub fn is_normal(&self, row: usize) -> bool {
         !self.majority[row]
     }
+}
+
+/// How many independent steps tell as much as `steps` that are like their neighbours.
+fn independent(steps: f64, autocorrelation: f64) -> f64 {
+    steps * (1.0 - autocorrelation) / (1.0 + autocorrelation)
+}
+
+/// A deviation with what the steps' medians (of `rows` each) and the quantiles (of few steps) took from it.
+///
+/// Both were fitted to normal tables of 2 to 64 rows and 3 to 60 steps, to 10 %.
+fn unbiased(deviation: f64, rows: f64, steps: f64) -> f64 {
+    let of_rows = if rows > 1.0 { (rows / (rows - 1.0)).sqrt() } else { 1.0 };
+    deviation * of_rows * (1.0 + 2.3 / steps)
+}
+
+/// Number of values.
+fn finite(cells: &[f64]) -> usize {
+    cells.iter().filter(|cell| cell.is_finite()).count()
 }
 
 struct Levels {

@@ -89,10 +89,14 @@ pub(super) fn mean_in_any_order(values: impl IntoIterator<Item = f64>) -> f64 {
 /// A spell of a few slow steps and rare slow calls do not move it; a lasting fault does.
 pub(super) fn trimmed(values: &[f64], share: f64) -> f64 {
     let sorted = sorted(values.iter().copied());
-    let count = sorted.len();
-    let cut = TRIM_AT_LEAST.max((share * count as f64).ceil() as usize);
-    let kept = count - cut.min(count.saturating_sub(2));
+    let kept = kept(sorted.len(), share);
     mean(sorted.into_iter().take(kept))
+}
+
+/// How many of `count` values [`trimmed`] keeps.
+pub(super) fn kept(count: usize, share: f64) -> usize {
+    let cut = TRIM_AT_LEAST.max((share * count as f64).ceil() as usize);
+    count - cut.min(count.saturating_sub(2))
 }
 
 #[cfg(test)]

@@ -5,9 +5,9 @@
 //! lasting spread of healthy peers and the standard error of the mean leave by chance, over all rows and segments,
 //! with probability [`PeerSettings::false_alarm_rate`]. `O(rows x iterations)` and three sorts a row.
 
-use super::normal::exceeded_with;
+use super::normal::{exceeded_with, student};
 use super::own::OwnFactors;
-use super::robust::{MAD_TO_SD, low_median, mean, median, trimmed};
+use super::robust::{MAD_TO_SD, kept, low_median, mean, median, trimmed};
 use super::settings::PeerSettings;
 
 /// Fewest iterations in which a change point is looked for.
@@ -138,15 +138,19 @@ impl Segment {
         let seen = if seen.is_finite() { seen } else { 0.0 };
         let count = excess.iter().filter(|excess| excess.is_finite()).count().max(2) as f64;
         let quantile = exceeded_with(settings.false_alarm_rate / (tests * count)) * (1.0 + 1.5 / count);
+        let of_error = student(quantile, own.degrees_of_freedom);
         let trust = settings.usual_spread_peers;
         let spread = (count * seen * seen + trust * settings.usual_spread * settings.usual_spread) / (count + trust);
         let spread = spread.sqrt().max(settings.least_spread);
+        let steps = own.factors.map(|row, cells| {
+            let (from, to) = segment(row);
+            let told = cells[from..to].iter().filter(|cell| cell.is_finite()).count();
+            kept(told, settings.trim).max(1)
+        });
         let threshold = rows
             .map(|row| {
-                let (from, to) = segment(row);
-                let error = own.standard_error((to - from).max(1));
-                let noise = quantile * ((spread * spread + error * error) * (1.0 + 1.0 / peers(row))).sqrt();
-                settings.effect_floor.max(noise)
+                let noise = (quantile * spread).hypot(of_error * own.standard_error(steps[row]));
+                settings.effect_floor.max(noise * (1.0 + 1.0 / peers(row)).sqrt())
             })
             .collect();
         Self { excess, threshold }
