@@ -57,6 +57,24 @@ pub(super) fn level_of(means: &[f64], nodes: &[u32], standard_error: f64, settin
     (median(low.iter().copied()), above)
 }
 
+/// The level of peers of whom it is known who lies above the gap.
+pub(super) fn level_below(means: &[f64], above: Vec<bool>) -> (f64, Vec<bool>) {
+    let below = || {
+        means
+            .iter()
+            .zip(&above)
+            .filter(|(_, above)| !**above)
+            .map(|(mean, _)| *mean)
+    };
+    let some_above = above.contains(&true) && below().any(f64::is_finite);
+    let level = if some_above {
+        median(below())
+    } else {
+        low_median(means.iter().copied())
+    };
+    (level, above)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -79,5 +97,13 @@ mod tests {
         assert_eq!(level(&means, &[0, 0, 1, 1, 2, 2, 3, 3]), (0.0005, 6));
         // A node with rows on both sides: the gap is no node's doing.
         assert_eq!(level(&means, &[0, 1, 1, 1, 2, 2, 3, 3]).1, 0);
+    }
+
+    #[test]
+    fn a_known_majority_leaves_the_rest_for_the_level() {
+        let means = [0.0, 0.3, 0.1, 0.4, f64::NAN];
+        assert_eq!(level_below(&means, vec![false, true, false, true, true]).0, 0.05);
+        assert_eq!(level_below(&means, vec![false; 5]).0, 0.1);
+        assert_eq!(level_below(&[0.2, f64::NAN], vec![true, false]).0, 0.2);
     }
 }

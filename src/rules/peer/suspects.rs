@@ -49,6 +49,8 @@ pub(super) struct Evidence {
     /// Excess of each unit in forward, backward and qkv over the segment of its score; NaN where it can't be told.
     /// `None` when nobody passes a threshold. Only single ranks have qkv here.
     pub timers: Option<Vec<[f64; 3]>>,
+    /// Own factors of the units in forward and in backward, where they were timed and `timers` is told.
+    passes: Vec<OwnFactors>,
 }
 
 /// A unit that is slow beyond the floors, lastingly.
@@ -73,8 +75,14 @@ impl Evidence {
             _ => None,
         };
         let any = by_work.any_passes() || ranks.as_ref().is_some_and(Judged::any_passes);
+        let passes = if any {
+            by_pass(units, &by_work.own, settings)
+        } else {
+            [None, None]
+        };
         Self {
-            timers: any.then(|| by_timer(units, &by_work, settings)),
+            timers: any.then(|| by_timer(units, &by_work, &passes, settings)),
+            passes: passes.into_iter().flatten().collect(),
             units: by_work,
             ranks,
         }
@@ -122,12 +130,13 @@ impl Evidence {
 
     /// A suspect by the qkv of its members, where the unit's own time does not pass.
     ///
-    /// `in_segment` keeps the units' excesses by segment: most ranks share the whole window.
+    /// The unit must lean the same way in its work, and in forward as in backward: a few slow calls of one timer are no
+    /// slow chip. `in_segment` keeps the units' excesses by segment: most ranks share the whole window.
     fn hidden(
         &self,
         unit: usize,
         members: &[usize],
-        in_segment: &mut BTreeMap<(usize, usize), Vec<f64>>,
+        in_segment: &mut BTreeMap<(usize, usize), Vec<Vec<f64>>>,
         settings: &PeerSettings,
     ) -> Option<Suspect> {
         let ranks = self.ranks.as_ref().filter(|_| members.len() > 1)?;
@@ -137,10 +146,12 @@ impl Evidence {
                 return score.margin() > ALONE_BY_QKV;
             }
             let segment = (score.from, score.to);
-            let excess = in_segment
-                .entry(segment)
-                .or_insert_with(|| centred(&self.units.own, settings.trim, |_| segment));
-            excess[unit] > settings.agreement * score.excess
+            let excess = in_segment.entry(segment).or_insert_with(|| {
+                let timed = std::iter::once(&self.units.own).chain(&self.passes);
+                timed.map(|own| centred(own, settings.trim, |_| segment)).collect()
+            });
+            let least = settings.agreement * score.excess;
+            excess[0][unit] > least && !excess.iter().any(|excess| excess[unit] < least)
         };
         let hit: Vec<usize> = members
             .iter()
@@ -231,16 +242,40 @@ fn complete_nodes(suspects: &mut [Suspect], units: &Units, nodes: &[u32], by_qkv
     }
 }
 
+/// The units' own factors in forward and in backward, with the majority that their work tells: a single timer is noisier.
+fn by_pass(units: &Units, by_work: &OwnFactors, settings: &PeerSettings) -> [Option<OwnFactors>; 2] {
+    [units.forward.as_ref(), units.backward.as_ref()].map(|table| by_one_timer(table, units, by_work, settings))
+}
+
+fn by_one_timer(
+    table: Option<&Table>,
+    units: &Units,
+    by_work: &OwnFactors,
+    settings: &PeerSettings,
+) -> Option<OwnFactors> {
+    let table = table.filter(|table| table.has_values())?;
+    Some(OwnFactors::with_majority(
+        table,
+        &units.places,
+        &by_work.majority,
+        settings,
+    ))
+}
+
 /// Each unit's excess in forward, backward and (single ranks) qkv over the segment of its score.
-fn by_timer(units: &Units, judged: &Judged, settings: &PeerSettings) -> Vec<[f64; 3]> {
+fn by_timer(
+    units: &Units,
+    judged: &Judged,
+    passes: &[Option<OwnFactors>; 2],
+    settings: &PeerSettings,
+) -> Vec<[f64; 3]> {
     let qkv = units.qkv.as_ref().filter(|_| units.are_single_ranks());
+    let qkv = by_one_timer(qkv, units, &judged.own, settings);
     let mut excess = vec![[f64::NAN; 3]; units.len()];
-    let tables = [units.forward.as_ref(), units.backward.as_ref(), qkv];
-    for (column, table) in tables.into_iter().enumerate() {
-        let Some(table) = table.filter(|table| table.has_values()) else {
+    for (column, own) in passes.iter().chain([&qkv]).enumerate() {
+        let Some(own) = own else {
             continue;
         };
-        let own = OwnFactors::of(table, &units.places, settings);
         let inside = own.factors.map(|unit, cells| {
             let score = &judged.scores[unit];
             trimmed(&cells[score.from..score.to], settings.trim)
