@@ -11,8 +11,8 @@ use super::progress::Progress;
 use super::stdout::{print, tell};
 use super::topology::TopologyArgs;
 use crate::algos::{Algorithm, registry};
-use crate::job::{IterationRange, Selection, load};
-use crate::report::{Asked, ResultFolder, Summary, json_line, text};
+use crate::job::{DEFAULT_THRESHOLD, IterationRange, Job, Selection, StepTimes, load, slow_windows};
+use crate::report::{Asked, Report, ResultFolder, json_line, text};
 use crate::rules::classic::ClassicSettings;
 use crate::rules::peer::PeerSettings;
 use crate::rules::{self, RulesSettings};
@@ -28,9 +28,13 @@ pub struct AnalyzeArgs {
     /// Job id; may be left out when the input holds one job
     #[arg(long, value_name = "ID")]
     job_id: Option<String>,
-    /// Iterations to analyse, both ends included: A-B, A-, -B or A [default: all]
+    /// Iterations to analyse, both ends included: A-B, A-, -B or A; auto takes each window in which the steps were
+    /// slow, and all iterations where there is none [default: all]
     #[arg(long, value_name = "RANGE", allow_hyphen_values = true)]
     iterations: Option<String>,
+    /// Share beyond the normal step time from which a step is slow, for the slow windows
+    #[arg(long, value_name = "SHARE", default_value_t = DEFAULT_THRESHOLD)]
+    slowdown_threshold: f64,
     /// Leave out rows before this time: RFC 3339, "YYYY-MM-DD HH:MM:SS" (UTC) or epoch seconds
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     start: Option<String>,
@@ -80,7 +84,7 @@ struct PeerThresholds {
     /// Least lasting excess over the peers that is a fault, as a share [default: 0.025]
     #[arg(long, value_name = "SHARE")]
     effect_floor: Option<f64>,
-    /// Chance that noise alone passes the noise floor in a healthy job [default: 0.000001]
+    /// Chance that noise alone passes the noise floor in a healthy job [default: 0.0001]
     #[arg(long, value_name = "SHARE")]
     false_alarm_rate: Option<f64>,
     /// Share of the iterations that a fault which ended must cover [default: 0.333]
@@ -123,12 +127,17 @@ enum Format {
     Json,
 }
 
+/// The word for the slow windows.
+const AUTO: &str = "auto";
 /// More threads than any machine has processors for them; the operating system may refuse or choke on more.
 const MOST_THREADS: usize = 1024;
 
 /// The arguments with every default and check applied.
 struct Request {
     selection: Selection,
+    /// Whether each slow window is analysed on its own.
+    auto: bool,
+    slowdown_threshold: f64,
     algorithms: Vec<&'static dyn Algorithm>,
     settings: RulesSettings,
     folder: Option<ResultFolder>,
@@ -150,27 +159,26 @@ pub fn run(args: &AnalyzeArgs) -> anyhow::Result<Exit> {
     let found = discover(&args.input)?;
     let job = load(&found.files, &request.selection, &|rows| progress.rows(rows))?;
     progress.now("analysing");
-    let verdict = rules::judge(&job, &request.settings, &request.algorithms);
+    let step_times = slow_windows(&job, request.slowdown_threshold);
     let shown = |path: &PathBuf| path.display().to_string();
-    let summary = Summary::new(
-        &job,
-        &verdict,
-        Asked {
-            source: found.files.iter().map(|file| shown(&file.path)).collect(),
-            files_passed_over: found.passed_over.iter().map(shown).collect(),
-            settings: &request.settings,
-            iterations: request.selection.iterations.to_string(),
-            warmup: request.selection.warmup,
-        },
-    );
+    let asked = Asked {
+        source: found.files.iter().map(|file| shown(&file.path)).collect(),
+        files_passed_over: found.passed_over.iter().map(shown).collect(),
+        settings: &request.settings,
+        iterations: request.asked_iterations(&step_times),
+        warmup: request.selection.warmup,
+        step_times: &step_times,
+    };
+    let report = request.analyse(&job, &asked);
+    let summary = &report.summary;
     if let Some(folder) = &request.folder {
         progress.now("writing");
-        folder.write(&summary, &job.ranks, &verdict.algorithms)?;
+        folder.write(&report)?;
     }
     drop(progress);
     match args.format {
-        Format::Text => print(&text(&summary)?)?,
-        Format::Json => print(&(json_line(&summary)? + "\n"))?,
+        Format::Text => print(&text(summary)?)?,
+        Format::Json => print(&(json_line(summary)? + "\n"))?,
     }
     if let Some(folder) = &request.folder {
         tell(format_args!("results in {}", folder.path().display()));
@@ -183,10 +191,48 @@ pub fn run(args: &AnalyzeArgs) -> anyhow::Result<Exit> {
     })
 }
 
+impl Request {
+    /// Judges the job, or each slow window of it where that was asked for.
+    fn analyse(&self, job: &Job, asked: &Asked<'_>) -> Report {
+        let judge = |job: &Job| {
+            let verdict = rules::judge(job, &self.settings, &self.algorithms);
+            Report::new(job, verdict, asked.clone())
+        };
+        let windows = if self.auto {
+            asked.step_times.windows.as_slice()
+        } else {
+            &[]
+        };
+        match windows {
+            [] => judge(job),
+            [window] => judge(&job.window(window.range())),
+            windows => {
+                let windows = windows
+                    .iter()
+                    .map(|window| judge(&job.window(window.range())))
+                    .collect();
+                Report::of_windows(job, windows, asked.clone())
+            }
+        }
+    }
+
+    /// The asked iterations in words.
+    fn asked_iterations(&self, step_times: &StepTimes) -> String {
+        match (self.auto, step_times.windows.len()) {
+            (false, _) => self.selection.iterations.to_string(),
+            (true, 0) => "auto, no slow window, so all".to_owned(),
+            (true, 1) => "auto, the slow window".to_owned(),
+            (true, count) => format!("auto, {count} slow windows"),
+        }
+    }
+}
+
 impl AnalyzeArgs {
     fn request(&self) -> anyhow::Result<Request> {
+        let auto = self.iterations.as_deref() == Some(AUTO);
         let iterations = match &self.iterations {
             None => IterationRange::default(),
+            Some(_) if auto => IterationRange::default(),
             Some(text) => text
                 .parse()
                 .map_err(|error| ArgumentError::new("--iterations", format!("{error}")))?,
@@ -218,6 +264,8 @@ impl AnalyzeArgs {
                 warmup: self.warmup,
                 topology: self.topology.flags()?,
             },
+            auto,
+            slowdown_threshold: self.slowdown_threshold()?,
             algorithms: chosen_algorithms(&self.algorithm)?,
             settings: self.settings()?,
             folder: self.folder()?,
@@ -237,6 +285,16 @@ impl AnalyzeArgs {
             RulesName::Peer => RulesSettings::Peer(self.peer.settings()?),
             RulesName::Classic => RulesSettings::Classic(self.classic.settings()?),
         })
+    }
+
+    fn slowdown_threshold(&self) -> Result<f64, ArgumentError> {
+        let threshold = self.slowdown_threshold;
+        if threshold.is_finite() && threshold > 0.0 {
+            Ok(threshold)
+        } else {
+            let reason = format!("{threshold} is not a finite number above 0");
+            Err(ArgumentError::new("--slowdown-threshold", reason))
+        }
     }
 
     fn folder(&self) -> anyhow::Result<Option<ResultFolder>> {

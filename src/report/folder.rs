@@ -5,11 +5,10 @@ use std::path::{Path, PathBuf};
 
 use super::error::WriteError;
 use super::json::json_pretty;
-use super::summary::Summary;
+use super::report::Report;
 use super::tables::{FAST_SLOW_SUMMARY, write_fast_slow_summary};
 use super::text::text;
 use crate::interrupt;
-use crate::rules::AlgorithmVerdict;
 
 const SUMMARY_JSON: &str = "summary.json";
 const SUMMARY_TXT: &str = "summary.txt";
@@ -49,17 +48,17 @@ impl ResultFolder {
         }
     }
 
-    /// Writes everything.
+    /// Writes everything, each window's report into a folder of its own.
     ///
     /// # Errors
     /// Anything that can't be written; nothing of it stays then.
-    pub fn write(&self, summary: &Summary, ranks: &[u32], algorithms: &[AlgorithmVerdict]) -> Result<(), WriteError> {
+    pub fn write(&self, report: &Report) -> Result<(), WriteError> {
         let parent = match self.path.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             _ => Path::new("."),
         };
         let made = make_parents(parent)?;
-        let outcome = self.build_and_rename(parent, summary, ranks, algorithms);
+        let outcome = self.build_and_rename(parent, report);
         if outcome.is_err() {
             // Only empty folders go, deepest first.
             for folder in made.iter().rev() {
@@ -69,24 +68,10 @@ impl ResultFolder {
         outcome
     }
 
-    fn build_and_rename(
-        &self,
-        parent: &Path,
-        summary: &Summary,
-        ranks: &[u32],
-        algorithms: &[AlgorithmVerdict],
-    ) -> Result<(), WriteError> {
+    fn build_and_rename(&self, parent: &Path, report: &Report) -> Result<(), WriteError> {
         let building = folder_beside(parent).map_err(WriteError::io(parent))?;
         let guard = interrupt::remove_on_interrupt(building.path());
-        for algorithm in algorithms {
-            let folder = building.path().join(algorithm.name);
-            fs::create_dir(&folder).map_err(WriteError::io(&folder))?;
-            write_fast_slow_summary(&folder.join(FAST_SLOW_SUMMARY), ranks, algorithm)?;
-        }
-        for (name, content) in [(SUMMARY_TXT, text(summary)?), (SUMMARY_JSON, json_pretty(summary)?)] {
-            let file = building.path().join(name);
-            fs::write(&file, content).map_err(WriteError::io(&file))?;
-        }
+        write_into(building.path(), report)?;
         let built = building.path().to_owned();
         guard.finish(|| self.put_in_place(&built))?;
         // The temporary folder is the result now.
@@ -108,6 +93,26 @@ impl ResultFolder {
         }
         fs::remove_dir_all(&old).map_err(WriteError::io(&old))
     }
+}
+
+/// Writes a report's files into a folder that exists.
+fn write_into(folder: &Path, report: &Report) -> Result<(), WriteError> {
+    for algorithm in &report.algorithms {
+        let folder = folder.join(algorithm.name);
+        fs::create_dir(&folder).map_err(WriteError::io(&folder))?;
+        write_fast_slow_summary(&folder.join(FAST_SLOW_SUMMARY), &report.ranks, algorithm)?;
+    }
+    for window in &report.windows {
+        let folder = folder.join(window.folder_name());
+        fs::create_dir(&folder).map_err(WriteError::io(&folder))?;
+        write_into(&folder, window)?;
+    }
+    let summary = &report.summary;
+    for (name, content) in [(SUMMARY_TXT, text(summary)?), (SUMMARY_JSON, json_pretty(summary)?)] {
+        let file = folder.join(name);
+        fs::write(&file, content).map_err(WriteError::io(&file))?;
+    }
+    Ok(())
 }
 
 /// Creates the missing folders above and returns those that were made.

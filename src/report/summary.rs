@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::features::TimerFate;
-use crate::job::{DEFAULT_THRESHOLD, DataQuality, Job, Run, StepTimes, Topology, slow_windows};
+use crate::job::{DataQuality, Job, Run, StepTimes, Topology};
 use crate::rules::{Cause, Finding, RulesSettings, Verdict};
 
 /// Version of the JSON layout; it grows when a field changes its meaning or goes.
@@ -55,6 +55,9 @@ pub struct Summary {
     pub votes: Vec<RankVotes>,
     /// What was read, kept and left out.
     pub data_quality: DataQuality,
+    /// Where `--iterations auto` found several slow windows: each one's own summary; what stands beside is what they
+    /// come to together.
+    pub windows: Vec<Summary>,
 }
 
 /// The rows that were analysed.
@@ -95,7 +98,7 @@ pub struct AlgorithmSummary {
     pub algorithm: String,
     /// The ranks that it calls slow.
     pub slow_ranks: Vec<u32>,
-    /// Its labels, timer by timer.
+    /// Its labels, timer by timer; empty where every window has its own.
     pub timers: Vec<AlgorithmTimer>,
 }
 
@@ -142,6 +145,8 @@ pub struct Asked<'a> {
     pub iterations: String,
     /// Iterations dropped at the beginning of every run.
     pub warmup: u32,
+    /// What the step times of all asked iterations tell.
+    pub step_times: &'a StepTimes,
 }
 
 impl Summary {
@@ -174,11 +179,12 @@ impl Summary {
             },
             topology: job.topology.clone(),
             runs: job.runs.clone(),
-            step_times: slow_windows(job, DEFAULT_THRESHOLD),
+            step_times: asked.step_times.clone(),
             timers: timers(verdict),
             algorithms: algorithms(job, verdict),
             votes: votes(job, verdict),
             data_quality: job.quality.clone(),
+            windows: Vec::new(),
         }
     }
 }

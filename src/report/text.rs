@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::error::WriteError;
+use super::report::folder_name;
 use super::summary::{Summary, TimerSummary};
 use crate::features::TimerFate;
 use crate::job::{Restart, SlowWindow, Stall, StepTimes, TopologyOrigin};
@@ -62,7 +63,35 @@ pub fn text(summary: &Summary) -> Result<String, WriteError> {
         .map(|(name, count)| format!("{name} {count}"))
         .collect();
     line("data_quality", &counts.join(", "));
-    for finding in &summary.findings {
+    if summary.windows.is_empty() {
+        for finding in &summary.findings {
+            out += &block(finding)?;
+        }
+    }
+    for window in &summary.windows {
+        out += &window_block(window)?;
+    }
+    Ok(out)
+}
+
+/// A slow window's verdict, then its findings.
+fn window_block(window: &Summary) -> Result<String, WriteError> {
+    let (ranks, nodes) = (json_array(&window.anomaly_ranks)?, json_array(&window.anomaly_nodes)?);
+    let mut out = format!(
+        "\nslow window: iterations {}-{}\n",
+        window.window.first_iteration, window.window.last_iteration
+    );
+    let mut put = |key: &str, value: &dyn std::fmt::Display| {
+        let _ = writeln!(out, "{}", on_one_line(&format!("  {key}: {value}")));
+    };
+    put("ranks", &ranks);
+    put("nodes", &nodes);
+    put("cause", &window.cause.name());
+    if let Some(why) = &window.nothing_to_compare {
+        put("nothing to compare", why);
+    }
+    put("summary of its own in", &folder_name(window));
+    for finding in &window.findings {
         out += &block(finding)?;
     }
     Ok(out)

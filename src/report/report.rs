@@ -1,0 +1,164 @@
+//! What a run found: one analysis, or one for each slow window with what they come to together.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::summary::{AlgorithmSummary, Asked, RankVotes, Summary, TimerSummary};
+use crate::job::Job;
+use crate::rules::{AlgorithmVerdict, Cause, Verdict};
+
+/// A summary with the labels that its tables hold.
+#[derive(Debug, Clone)]
+pub struct Report {
+    /// The summary; of several windows what they come to together.
+    pub summary: Summary,
+    /// The ranks, ascending.
+    pub(super) ranks: Vec<u32>,
+    /// What each algorithm says; nothing where there are several windows.
+    pub(super) algorithms: Vec<AlgorithmVerdict>,
+    /// Each slow window's own report; empty where there is one analysis.
+    pub(super) windows: Vec<Report>,
+}
+
+impl Report {
+    /// The report of one analysis.
+    #[must_use]
+    pub fn new(job: &Job, verdict: Verdict, asked: Asked<'_>) -> Self {
+        Self {
+            summary: Summary::new(job, &verdict, asked),
+            ranks: job.ranks.clone(),
+            algorithms: verdict.algorithms,
+            windows: Vec::new(),
+        }
+    }
+
+    /// The report of a job that was analysed in several windows, each of which has a report of its own.
+    ///
+    /// Whoever stands out in one of them stands out; the cause is that of the window in which it costs most, by its
+    /// share of the step and the number of steps; votes are a rank's most. No windows give a report of nothing.
+    #[must_use]
+    pub fn of_windows(job: &Job, windows: Vec<Report>, asked: Asked<'_>) -> Self {
+        let nothing = Verdict {
+            timers: Vec::new(),
+            algorithms: Vec::new(),
+            votes: Vec::new(),
+            anomalies: Vec::new(),
+            cause: Cause::None,
+            findings: Vec::new(),
+        };
+        let parts: Vec<&Summary> = windows.iter().map(|report| &report.summary).collect();
+        let mut whole = Summary::new(job, &nothing, asked);
+        whole.anomaly_ranks = union(parts.iter().flat_map(|part| &part.anomaly_ranks));
+        whole.anomaly_nodes = union(parts.iter().flat_map(|part| &part.anomaly_nodes));
+        whole.cause = costliest_cause(&parts);
+        whole.nothing_to_compare = nothing_to_compare(&parts);
+        whole.findings = parts.iter().flat_map(|part| part.findings.clone()).collect();
+        whole.timers = timers(&parts);
+        whole.algorithms = algorithms(&parts);
+        whole.votes = votes(&parts);
+        whole.window.iterations = parts.iter().map(|part| part.window.iterations).sum();
+        if let (Some(first), Some(last)) = (parts.first(), parts.last()) {
+            whole.window.first_iteration = first.window.first_iteration;
+            whole.window.last_iteration = last.window.last_iteration;
+        }
+        let quality = |of: fn(&Summary) -> u64| parts.iter().map(|part| of(part)).sum::<u64>();
+        let used = quality(|part| part.data_quality.timer_rows_used);
+        whole.data_quality.outside_iterations += whole.data_quality.timer_rows_used.saturating_sub(used);
+        whole.data_quality.timer_rows_used = used;
+        whole.data_quality.zero_durations = quality(|part| part.data_quality.zero_durations);
+        whole.windows = parts.into_iter().cloned().collect();
+        Self {
+            summary: whole,
+            ranks: job.ranks.clone(),
+            algorithms: Vec::new(),
+            windows,
+        }
+    }
+
+    /// Name of a window's folder in the result folder.
+    pub(super) fn folder_name(&self) -> String {
+        folder_name(&self.summary)
+    }
+}
+
+/// Name of a window's folder in the result folder.
+pub(super) fn folder_name(window: &Summary) -> String {
+    format!(
+        "window-{}-{}",
+        window.window.first_iteration, window.window.last_iteration
+    )
+}
+
+fn union<'a, T: Ord + Clone + 'a>(items: impl Iterator<Item = &'a T>) -> Vec<T> {
+    let items: BTreeSet<&T> = items.collect();
+    items.into_iter().cloned().collect()
+}
+
+fn costliest_cause(parts: &[&Summary]) -> Cause {
+    let seconds = |part: &Summary| {
+        let costs = part
+            .findings
+            .iter()
+            .filter(|finding| finding.cause == part.cause)
+            .filter_map(|finding| finding.cost);
+        costs.fold(0.0, f64::max) * part.window.iterations as f64
+    };
+    let mut most = (Cause::None, f64::NEG_INFINITY);
+    for part in parts.iter().filter(|part| part.cause != Cause::None) {
+        let cost = seconds(part);
+        if cost > most.1 {
+            most = (part.cause, cost);
+        }
+    }
+    most.0
+}
+
+/// Why nobody could be named, if that is so in every window.
+fn nothing_to_compare(parts: &[&Summary]) -> Option<String> {
+    let reasons: Option<Vec<&str>> = parts.iter().map(|part| part.nothing_to_compare.as_deref()).collect();
+    let mut reasons = reasons?;
+    reasons.dedup();
+    (!reasons.is_empty()).then(|| reasons.join("; "))
+}
+
+/// Every timer as in the window in which most ranks ran it.
+fn timers(parts: &[&Summary]) -> Vec<TimerSummary> {
+    let mut by_name: BTreeMap<&str, &TimerSummary> = BTreeMap::new();
+    for timer in parts.iter().flat_map(|part| &part.timers) {
+        let known = by_name.entry(&timer.timer).or_insert(timer);
+        if timer.ranks > known.ranks {
+            *known = timer;
+        }
+    }
+    by_name.into_values().cloned().collect()
+}
+
+/// The ranks that each algorithm calls slow in any window.
+fn algorithms(parts: &[&Summary]) -> Vec<AlgorithmSummary> {
+    let Some(first) = parts.first() else {
+        return Vec::new();
+    };
+    let in_all = |name: &str| {
+        let same = parts.iter().flat_map(|part| &part.algorithms);
+        union(
+            same.filter(|algorithm| algorithm.algorithm == name)
+                .flat_map(|algorithm| &algorithm.slow_ranks),
+        )
+    };
+    let one = |algorithm: &AlgorithmSummary| AlgorithmSummary {
+        algorithm: algorithm.algorithm.clone(),
+        slow_ranks: in_all(&algorithm.algorithm),
+        timers: Vec::new(),
+    };
+    first.algorithms.iter().map(one).collect()
+}
+
+fn votes(parts: &[&Summary]) -> Vec<RankVotes> {
+    let mut by_rank: BTreeMap<u32, &RankVotes> = BTreeMap::new();
+    for votes in parts.iter().flat_map(|part| &part.votes) {
+        let known = by_rank.entry(votes.rank).or_insert(votes);
+        if votes.votes > known.votes {
+            *known = votes;
+        }
+    }
+    by_rank.into_values().cloned().collect()
+}
