@@ -75,8 +75,15 @@ impl Scenario {
             ("--sequence-spread", self.sequence_spread, 0.0, 3.0),
             ("--expert-spread", self.expert_spread, 0.0, 3.0),
             ("--dirty", self.dirty, 0.0, 0.5),
+            ("--transfer-noise", self.transfer_noise, 0.0, 1.0),
+            ("--transfer-outliers", self.transfer_outliers, 0.0, 0.5),
+            ("--link-spread", self.link_spread, 0.0, 0.3),
+            ("--dirty-trace", self.dirty_trace, 0.0, 0.5),
         ] {
             between(flag, value, least, most)?;
+        }
+        if let Some(seconds) = self.intra_node_seconds {
+            between("--intra-node-seconds", seconds, 0.0, 3600.0)?;
         }
         // Dates that every reader of the files can hold.
         if !(0..=32_503_680_000).contains(&self.start) {
@@ -126,19 +133,29 @@ impl Scenario {
                 between(flag, fault.factor, 1.0, MAX_FACTOR)?;
             }
         }
-        for fault in &self.slow_nodes {
-            below("--slow-node", "node", fault.node, self.nodes())?;
-            between("--slow-node", fault.factor, 1.0, MAX_FACTOR)?;
+        for (flag, list) in [
+            ("--slow-node", &self.slow_nodes),
+            ("--slow-node-network", &self.slow_node_networks),
+        ] {
+            for fault in list {
+                below(flag, "node", fault.node, self.nodes())?;
+                between(flag, fault.factor, 1.0, MAX_FACTOR)?;
+            }
         }
         for fault in &self.heavy_stages {
             below("--heavy-stage", "stage", fault.stage, self.pp)?;
             between("--heavy-stage", fault.factor, 0.1, MAX_FACTOR)?;
         }
-        for fault in &self.slow_links {
-            known("--slow-link", fault.a)?;
-            known("--slow-link", fault.b)?;
-            between("--slow-link", fault.factor, 1.0, MAX_FACTOR)?;
-            self.validate_link(layout, fault.a, fault.b)?;
+        for (flag, list) in [
+            ("--slow-link", &self.slow_links),
+            ("--slow-link-one-way", &self.slow_links_one_way),
+        ] {
+            for fault in list {
+                known(flag, fault.a)?;
+                known(flag, fault.b)?;
+                between(flag, fault.factor, 1.0, MAX_FACTOR)?;
+                self.validate_link(layout, flag, fault.a, fault.b)?;
+            }
         }
         for fault in &self.slow_loaders {
             known("--slow-loader", fault.rank)?;
@@ -160,7 +177,7 @@ impl Scenario {
         Ok(())
     }
 
-    fn validate_link(&self, layout: &Layout, a: usize, b: usize) -> Result<(), ScenarioError> {
+    fn validate_link(&self, layout: &Layout, flag: &'static str, a: usize, b: usize) -> Result<(), ScenarioError> {
         let at = layout.coordinates(a);
         let mut partners = Vec::new();
         if at.pp > 0 {
@@ -180,7 +197,7 @@ impl Scenario {
             format!("for rank {a}: {}", names.join(" or "))
         };
         Err(ScenarioError::new(
-            "--slow-link",
+            flag,
             format!("ranks {a} and {b} are no pipeline neighbours"),
             allowed,
         ))
@@ -197,8 +214,8 @@ impl Scenario {
                 return Err(ScenarioError::new(
                     flag,
                     "there is no fault that it could govern",
-                    "together with --slow-rank, --slow-node, --slow-send, --slow-recv, \
-                     --slow-link or --slow-loader",
+                    "together with a fault that lasts: --slow-rank, --slow-node, --slow-send, --slow-recv, \
+                     --slow-link, --slow-link-one-way, --slow-node-network or --slow-loader",
                 ));
             }
         }

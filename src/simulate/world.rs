@@ -8,8 +8,8 @@ use crate::job::rank_order::{Coordinates, Layout};
 
 /// Lasting differences of the timers of an optimizer step, relative to those of compute.
 const SMALL_TIMER_SPREAD: f64 = 1.7;
-/// Lasting differences of links and collectives.
-const LINK_SPREAD: f64 = 0.02;
+/// Lasting differences of collectives.
+const COLLECTIVE_SPREAD: f64 = 0.005;
 /// Largest difference of two nodes' clocks, seconds.
 const CLOCK_SKEW: f64 = 0.25;
 
@@ -78,9 +78,9 @@ impl World {
             .collect();
         let mut noise = Noise::stream(scenario.seed, "links", &[]);
         let link = (0..ranks)
-            .map(|_| [noise.factor(LINK_SPREAD), noise.factor(LINK_SPREAD)])
+            .map(|_| [noise.factor(scenario.link_spread), noise.factor(scenario.link_spread)])
             .collect();
-        let collective = data_groups.iter().map(|_| noise.factor(LINK_SPREAD / 4.0)).collect();
+        let collective = data_groups.iter().map(|_| noise.factor(COLLECTIVE_SPREAD)).collect();
         let mut noise = Noise::stream(scenario.seed, "clocks", &[]);
         let nodes: Vec<f64> = (0..scenario.nodes()).map(|_| CLOCK_SKEW * noise.uniform()).collect();
         let clock = (0..ranks).map(|rank| nodes[rank / scenario.ranks_per_node]).collect();
