@@ -12,7 +12,7 @@ use super::stdout::print;
 use crate::report::WriteError;
 use crate::rules::Rules;
 use crate::score::{LabelledJobs, Report, ScoreError, labelled_jobs, run as score, suite_jobs, text};
-use crate::suite::{KINDS, Kind, NoiseLevel, kind_of};
+use crate::suite::{Group, KINDS, Kind, NoiseLevel, kind_of};
 
 /// Kinds that `--healthy` draws in turn.
 const HEALTHY: [&str; 2] = ["healthy", "healthy-noisy"];
@@ -190,7 +190,7 @@ impl ScoreArgs {
 
     fn suite_kinds(&self) -> Result<Vec<&'static Kind>, ArgumentError> {
         if self.kinds.is_empty() {
-            return Ok(KINDS.iter().filter(|kind| !kind.network).collect());
+            return Ok(KINDS.iter().filter(|kind| kind.group == Group::Ranks).collect());
         }
         let unknown = self.kinds.iter().find(|name| kind_of(name).is_none());
         if let Some(unknown) = unknown {
