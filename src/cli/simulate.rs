@@ -70,6 +70,12 @@ pub struct ShapeArgs {
     /// Ranks a node
     #[arg(long, value_name = "N", default_value_t = 8)]
     pub ranks_per_node: usize,
+    /// Model chunks a rank: above 1 the schedule is interleaved (at least 3 stages, microbatches a multiple of them)
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub virtual_stages: usize,
+    /// Interleaved: send activations and gradients in calls of their own, as with overlap (2 stages are enough then)
+    #[arg(long)]
+    pub overlap_p2p: bool,
     /// Microbatches a step and replica
     #[arg(long, value_name = "N", default_value_t = 8)]
     pub microbatches: usize,
@@ -234,6 +240,8 @@ impl SimulateArgs {
             ep: shape.ep,
             order: shape.order,
             ranks_per_node: shape.ranks_per_node,
+            virtual_stages: shape.virtual_stages,
+            overlap_p2p: shape.overlap_p2p,
             microbatches: shape.microbatches,
             iterations: shape.iterations,
             first_iteration: shape.first_iteration,

@@ -25,6 +25,9 @@ pub struct Label {
     pub cp: usize,
     /// Expert-parallel size.
     pub ep: usize,
+    /// Virtual stages a rank; above 1 the schedule is interleaved.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub virtual_stages: usize,
     /// Order of the axes in the rank number.
     pub order: String,
     /// Ranks with a lasting fault in the run that counts, ascending; without those of `network_ranks`.
@@ -85,6 +88,15 @@ pub struct Label {
     pub seed: u64,
 }
 
+fn one() -> usize {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_one(value: &usize) -> bool {
+    *value == 1
+}
+
 impl Label {
     /// The label of a scenario.
     ///
@@ -116,6 +128,7 @@ impl Label {
             dp: scenario.dp,
             cp: scenario.cp,
             ep: scenario.ep,
+            virtual_stages: scenario.virtual_stages,
             order: scenario.order.clone(),
             strength: strength(scenario),
             slow_nodes: nodes

@@ -34,6 +34,10 @@ pub struct Scenario {
     pub order: String,
     /// Ranks a node.
     pub ranks_per_node: usize,
+    /// Model chunks a rank; above 1 the schedule is interleaved.
+    pub virtual_stages: usize,
+    /// In an interleaved schedule, sends and receives are issued beside the passes of the other direction.
+    pub overlap_p2p: bool,
     /// Microbatches a step and replica.
     pub microbatches: usize,
     /// Number of iterations.
@@ -130,6 +134,8 @@ impl Default for Scenario {
             ep: 1,
             order: DEFAULT_ORDER.into(),
             ranks_per_node: 8,
+            virtual_stages: 1,
+            overlap_p2p: false,
             microbatches: 8,
             iterations: 40,
             first_iteration: 1,
@@ -194,6 +200,21 @@ impl Scenario {
     /// The last iteration.
     pub fn last_iteration(&self) -> u32 {
         self.first_iteration.saturating_add(self.iterations.saturating_sub(1))
+    }
+
+    /// Passes a step of a rank in one direction: one a microbatch and model chunk.
+    pub fn passes(&self) -> usize {
+        self.virtual_stages * self.microbatches
+    }
+
+    /// Whether the model's chunks are interleaved over the stages.
+    pub fn interleaved(&self) -> bool {
+        self.virtual_stages > 1
+    }
+
+    /// Links of a pipeline: link `i` leads from stage `i` to the next, in an interleaved one the last back to the first.
+    pub fn links(&self) -> usize {
+        if self.interleaved() { self.pp } else { self.pp - 1 }
     }
 
     /// Sizes of the dense grid (experts do not take part in it).

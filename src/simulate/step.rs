@@ -111,20 +111,21 @@ fn pipeline(
     effects: &Effects,
     noise: &mut Noise,
 ) -> Pipeline {
-    let (stages, microbatches) = (scenario.pp, scenario.microbatches);
+    let (stages, passes_each) = (scenario.pp, scenario.passes());
     let lanes = scenario.tp * scenario.cp;
-    let mut pipeline = Pipeline::new(stages, lanes, microbatches);
+    let mut pipeline = Pipeline::new(stages, scenario.links(), lanes, passes_each);
     pipeline.entry_wait_in_pass = scenario.entry_wait;
     for (place, &rank) in replica.iter().enumerate() {
         let to = pipeline.pass(place / lanes, place % lanes, 0);
-        let from = rank * microbatches;
-        pipeline.forward[to..to + microbatches].copy_from_slice(&passes.forward[from..from + microbatches]);
-        pipeline.backward[to..to + microbatches].copy_from_slice(&passes.backward[from..from + microbatches]);
+        let from = rank * passes_each;
+        pipeline.forward[to..to + passes_each].copy_from_slice(&passes.forward[from..from + passes_each]);
+        pipeline.backward[to..to + passes_each].copy_from_slice(&passes.backward[from..from + passes_each]);
     }
     for direction in DIRECTIONS {
-        for link in 0..stages - 1 {
+        for link in 0..scenario.links() {
             for lane in 0..lanes {
-                let (up, down) = (replica[link * lanes + lane], replica[(link + 1) * lanes + lane]);
+                let next = (link + 1) % stages;
+                let (up, down) = (replica[link * lanes + lane], replica[next * lanes + lane]);
                 let (from, to) = match direction {
                     Direction::Forward => (up, down),
                     Direction::Backward => (down, up),
@@ -134,7 +135,7 @@ fn pipeline(
                     _ => scenario.transfer_seconds,
                 };
                 let level = healthy * world.link[from][direction as usize] * effects.transfer(scenario, from, to);
-                for microbatch in 0..microbatches {
+                for microbatch in 0..passes_each {
                     let half = Half {
                         direction,
                         link,

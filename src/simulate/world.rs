@@ -1,6 +1,7 @@
 //! What stays the same over all steps of a job: who works with whom, and how ranks differ.
 
 use super::error::ScenarioError;
+use super::interleaved::Interleaved;
 use super::noise::Noise;
 use super::scenario::Scenario;
 use super::schedule::{Op, one_f_one_b};
@@ -87,9 +88,7 @@ impl World {
         Ok(Self {
             expert: (0..ranks).map(|r| experts.coordinates(r).ep).collect(),
             loader: at.iter().map(|c| layout.rank(Coordinates { tp: 0, ..*c })).collect(),
-            lists: (0..scenario.pp)
-                .map(|stage| one_f_one_b(stage, scenario.pp, scenario.microbatches))
-                .collect(),
+            lists: (0..scenario.pp).map(|stage| operations(scenario, stage)).collect(),
             at,
             lockstep,
             data_groups,
@@ -101,4 +100,17 @@ impl World {
             clock,
         })
     }
+}
+
+fn operations(scenario: &Scenario, stage: usize) -> Vec<Op> {
+    if !scenario.interleaved() {
+        return one_f_one_b(stage, scenario.pp, scenario.microbatches);
+    }
+    let shape = Interleaved {
+        stages: scenario.pp,
+        chunks: scenario.virtual_stages,
+        microbatches: scenario.microbatches,
+        overlap: scenario.overlap_p2p,
+    };
+    shape.operations(stage)
 }

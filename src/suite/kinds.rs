@@ -177,6 +177,16 @@ pub const KINDS: &[Kind] = &[
         "any between nodes, links inside a node are 3-12x as fast",
     ),
     faulty(
+        "network-interleaved",
+        network::in_interleaved,
+        "any, the schedule is interleaved",
+    ),
+    faulty(
+        "network-interleaved-stage",
+        network::beside_stage_interleaved,
+        "the same beside a heavy stage",
+    ),
+    faulty(
         "network-dirty",
         network::damaged,
         "any; 0.3-10 % of the rows with calls lost or damaged",
@@ -196,6 +206,17 @@ pub const KINDS: &[Kind] = &[
         "traced-nodes",
         traced::between_nodes,
         "links inside a node are 3-12x as fast",
+    ),
+    sound("traced-interleaved", traced::interleaved, "the schedule is interleaved"),
+    sound(
+        "traced-interleaved-gpu",
+        traced::slow_rank_interleaved,
+        "the same, one rank computes 8-100 % slower",
+    ),
+    sound(
+        "traced-interleaved-stage",
+        traced::heavy_stage_interleaved,
+        "the same, one stage has 1.3-1.8x the work",
     ),
     sound("traced-gpu", traced::slow_rank, "one rank computes 8-100 % slower"),
     sound(

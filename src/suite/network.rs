@@ -58,6 +58,17 @@ pub fn with_nodes_between(draw: &mut Draw) -> Scenario {
     }
 }
 
+/// A job with an interleaved schedule, with and without overlap.
+pub fn interleaved(draw: &mut Draw) -> Scenario {
+    let job = any(draw);
+    Scenario {
+        virtual_stages: draw.one_of(&[2, 2, 3, 4]),
+        overlap_p2p: job.pp == 2 || draw.chance(0.4),
+        microbatches: job.microbatches.next_multiple_of(job.pp),
+        ..job
+    }
+}
+
 /// Both ends of every link over the network, the earlier stage first.
 fn links(job: &Scenario) -> Vec<(usize, usize)> {
     let Ok(layout) = Layout::new(&job.order, job.sizes()) else {
@@ -65,8 +76,8 @@ fn links(job: &Scenario) -> Vec<(usize, usize)> {
     };
     let next = |rank| {
         let at = layout.coordinates(rank);
-        let pp = at.pp + 1;
-        (pp < job.pp).then(|| layout.rank(Coordinates { pp, ..at }))
+        let pp = (at.pp + 1) % job.pp;
+        (pp > 0 || job.interleaved()).then(|| layout.rank(Coordinates { pp, ..at }))
     };
     (0..job.ranks())
         .filter_map(|rank| next(rank).map(|next| (rank, next)))
@@ -233,6 +244,17 @@ pub fn beside_sequences(draw: &mut Draw) -> Scenario {
 pub fn between_nodes(draw: &mut Draw) -> Scenario {
     let job = with_nodes_between(draw);
     with_any_fault(draw, job)
+}
+
+pub fn in_interleaved(draw: &mut Draw) -> Scenario {
+    let job = interleaved(draw);
+    with_any_fault(draw, job)
+}
+
+pub fn beside_stage_interleaved(draw: &mut Draw) -> Scenario {
+    let job = in_interleaved(draw);
+    let stage = draw.below(job.pp);
+    with_heavy_stage(draw, job, stage)
 }
 
 /// Rows of calls lost or damaged.

@@ -2,7 +2,7 @@
 
 use super::draw::Draw;
 use super::healthy::{with_heavy_stage, with_rerun, with_transient};
-use super::network::{linked, with_damage, with_nodes_between};
+use super::network::{interleaved as interleaved_job, linked, with_damage, with_nodes_between};
 use super::slow::{STRENGTHS, with_slow, with_slow_loader};
 use crate::simulate::Scenario;
 use crate::simulate::faults::{NodeFactor, Stall};
@@ -31,6 +31,21 @@ pub fn tails(draw: &mut Draw) -> Scenario {
 
 pub fn between_nodes(draw: &mut Draw) -> Scenario {
     with_nodes_between(draw)
+}
+
+pub fn interleaved(draw: &mut Draw) -> Scenario {
+    interleaved_job(draw)
+}
+
+pub fn slow_rank_interleaved(draw: &mut Draw) -> Scenario {
+    let job = interleaved_job(draw);
+    with_slow(draw, job, STRENGTHS)
+}
+
+pub fn heavy_stage_interleaved(draw: &mut Draw) -> Scenario {
+    let job = interleaved_job(draw);
+    let stage = draw.below(job.pp);
+    with_heavy_stage(draw, job, stage)
 }
 
 pub fn slow_rank(draw: &mut Draw) -> Scenario {
