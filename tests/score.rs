@@ -130,6 +130,61 @@ fn healthy_jobs_are_counted_by_who_is_named() {
 }
 
 #[test]
+fn network_faults_are_marked_by_node_and_sound_networks_by_blame() {
+    let workdir = Workdir::new();
+    let score = |group: &str, format: &str| {
+        let args = ["score", "--suite", "--kinds", group, "--seeds", "0", "--format", format];
+        workdir.run(&args).succeeded()
+    };
+    let json = score("network", "json").json();
+    let score_of = &json["rules"][0];
+    let kinds = score_of["network"].as_array().expect("kinds").len();
+    assert!(kinds >= 10, "{kinds}");
+    assert_eq!(score_of["network_total"]["jobs"].as_u64(), Some(kinds as u64));
+    assert_eq!(
+        (&score_of["sound"]["jobs"], &score_of["total"]["failed"]),
+        (&0.into(), &0.into())
+    );
+    let text = score("traced,link-one-way,node-network", "text").stdout;
+    assert!(
+        text.contains("\nnetwork at fault   jobs  right within   only spared  cause\nlink-one-way "),
+        "{text}"
+    );
+    assert!(
+        text.contains("\npeer: of 2 jobs whose network is at fault, right node "),
+        "{text}"
+    );
+    assert!(
+        text.contains("; of 1 jobs with a sound network, 0 blame it\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn every_job_with_a_sound_network_can_be_scored() {
+    let workdir = Workdir::new();
+    let args = [
+        "score",
+        "--suite",
+        "--kinds",
+        "sound-network",
+        "--seeds",
+        "7",
+        "--noise",
+        "hard",
+        "--format",
+        "json",
+    ];
+    let json = workdir.run(&args).succeeded().json();
+    let score = &json["rules"][0];
+    assert!(score["sound"]["jobs"].as_u64() >= Some(15));
+    assert_eq!(
+        (&score["network_total"]["jobs"], &score["total"]["failed"]),
+        (&0.into(), &0.into())
+    );
+}
+
+#[test]
 fn too_few_exact_jobs_exit_with_1() {
     let workdir = two_jobs();
     let code = |share: &str| {
@@ -167,6 +222,7 @@ fn arguments_that_make_no_sense_are_refused() {
         vec!["score", "--suite", "--seeds", "5-1"],
         vec!["score", "--suite", "--seeds", "x"],
         vec!["score", "--suite", "--kinds", "gpu-slwo"],
+        vec!["score", "--suite", "--kinds", "network,netwrok"],
     ] {
         assert_eq!(workdir.run(&args).code, Some(2), "{args:?}");
     }
