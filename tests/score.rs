@@ -88,7 +88,7 @@ fn the_suite_is_the_same_whatever_the_threads() {
             "score",
             "--suite",
             "--kinds",
-            "healthy,gpu-slow,loader",
+            "healthy,gpu-slow,loader,network-gpu",
             "--seeds",
             "0-2",
             "--show",
@@ -103,7 +103,7 @@ fn the_suite_is_the_same_whatever_the_threads() {
             .join("\n")
     };
     let one = run("1");
-    assert!(one.contains("\ntotal                 9 "), "{one}");
+    assert!(one.contains("\ntotal                12 "), "{one}");
     assert_eq!(one, run("3"));
 }
 

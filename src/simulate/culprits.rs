@@ -188,8 +188,8 @@ mod tests {
             s.slow_links = vec!["20-28:4".parse().unwrap()];
         });
         let costs = costs(&scenario);
-        // Eight microbatches of 0.6 s, half as much again; four microbatches' transfers hardly show.
-        assert!((costs[0] - 2.4).abs() < 0.6, "{costs:?}");
+        // Eight microbatches of 0.6 s, half as much again, less what the first stage waited before; transfers hardly show.
+        assert!((1.2..2.4).contains(&costs[0]), "{costs:?}");
         assert!((0.0..0.5).contains(&costs[1]), "{costs:?}");
     }
 

@@ -102,10 +102,11 @@ impl Effects {
         }
     }
 
-    /// Multiplier of a collective: a ring is as fast as its slowest member.
+    /// Multiplier of a collective: a ring is as fast as its slowest member. Alone, or inside a node with links of its
+    /// own, nothing goes over the network.
     pub fn collective(&self, scenario: &Scenario, members: &[usize]) -> f64 {
-        let inside = |&rank: &usize| !scenario.over_network(members[0], rank);
-        if members.len() > 1 && members.iter().all(inside) {
+        let inside = |pair: &[usize]| !scenario.over_network(pair[0], pair[1]);
+        if members.windows(2).all(inside) {
             return 1.0;
         }
         members
