@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use mt_detector::simulate::faults::{LinkFactor, NodeFactor, RankFactor, RankSeconds, Rerun, Stall};
 use mt_detector::simulate::{LABELS, Scenario, SimulateError, Simulated, WriteError, simulate, write_job};
+use mt_detector::suite::{NoiseLevel, kind_of};
 use polars::prelude::*;
 
 fn small() -> Scenario {
@@ -328,6 +329,41 @@ fn a_link_is_slow_one_way_only_when_asked() {
     assert!(forward(&one_way, 4, 8) > 0.03 && forward(&both, 4, 8) > 0.03);
     assert!(backward(&one_way, 8, 4) < 0.006 && backward(&both, 8, 4) > 0.03);
     assert!(forward(&one_way, 5, 9) < 0.006, "the lane beside it");
+}
+
+#[test]
+fn network_faults_of_the_suite_stand_out_where_their_label_says() {
+    for name in ["nic-send", "nic-recv", "slow-link", "link-one-way", "node-network"] {
+        let kind = kind_of(name).unwrap();
+        for seed in 0..2 {
+            let scenario = Scenario {
+                iterations: 14,
+                first_iteration: 1,
+                transfer_outliers: 0.0,
+                ..kind.scenario(seed, NoiseLevel::Soft)
+            };
+            let job = simulate(&scenario).unwrap();
+            let trace: Vec<Row> = rows(&job)
+                .into_iter()
+                .filter(|r| r.metric == "megatron_timers_trace" && r.iteration > 10)
+                .collect();
+            // Default order: pipeline neighbours are a stage apart.
+            let stage = (scenario.tp * scenario.dp) as i32;
+            let links: Vec<(i32, f64)> = (0..scenario.ranks() as i32 - stage)
+                .flat_map(|up| {
+                    let down = up + stage;
+                    [(up, forward(&trace, up, down)), (up, backward(&trace, down, up))]
+                })
+                .collect();
+            let (slowest, _) = links.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap();
+            let at_fault = |rank: i32| job.label.slow_ranks.contains(&(rank as usize));
+            assert!(
+                at_fault(slowest) || at_fault(slowest + stage),
+                "{} {slowest}",
+                scenario.job
+            );
+        }
+    }
 }
 
 #[test]

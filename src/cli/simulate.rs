@@ -299,8 +299,13 @@ pub fn run(args: &SimulateArgs) -> anyhow::Result<()> {
         error @ SimulateError::Frame(_) => anyhow::Error::from(error),
     })?;
     let label = &written.label;
+    let network = if label.network_ranks.is_empty() {
+        String::new()
+    } else {
+        format!(", slow networks of ranks {:?}", label.network_ranks)
+    };
     print(&format!(
-        "{}: {} rows, {} ranks, {} iterations\n{}: {} is {}, cause {}, slow ranks {:?}\n",
+        "{}: {} rows, {} ranks, {} iterations\n{}: {} is {}, cause {}, slow ranks {:?}{network}\n",
         written.parquet.display(),
         written.rows,
         scenario.ranks(),

@@ -78,7 +78,9 @@ impl Scenario {
         } else if self.interleaved() {
             partners.push(Coordinates { pp: 0, ..at });
         }
-        let partners: Vec<usize> = partners.into_iter().map(|at| layout.rank(at)).collect();
+        let mut partners: Vec<usize> = partners.into_iter().map(|at| layout.rank(at)).collect();
+        // Of two interleaved stages each is before and after the other.
+        partners.dedup();
         if partners.contains(&b) {
             return Ok(());
         }

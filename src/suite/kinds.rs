@@ -194,7 +194,7 @@ pub const KINDS: &[Kind] = &[
     faulty(
         "network-no-topology",
         network::no_topology,
-        "any; no rows of parallel groups",
+        "any; no rows of parallel groups, order mostly the usual",
     ),
     sound("traced", traced::healthy, "nothing wrong"),
     sound(
@@ -219,6 +219,7 @@ pub const KINDS: &[Kind] = &[
         "the same, one stage has 1.3-1.8x the work",
     ),
     sound("traced-gpu", traced::slow_rank, "one rank computes 8-100 % slower"),
+    sound("traced-two", traced::two_slow_ranks, "two ranks compute slowly"),
     sound(
         "traced-gpu-nodes",
         traced::slow_rank_between_nodes,

@@ -10,6 +10,8 @@ use crate::simulate::{Label, Scenario};
 const TRIES: usize = 40;
 /// Of two faults one costs at least this much more than the other, else either is the right cause.
 const CLEARLY: f64 = 1.5;
+/// Another order of the axes, which a reader without the rows of parallel groups can't know.
+const OTHER_ORDER: &str = "tp-pp-dp";
 /// Order of the axes in which a replica lies on neighbouring nodes, so that some links stay inside one.
 const REPLICA_BY_REPLICA: &str = "tp-cp-pp-dp";
 
@@ -272,8 +274,20 @@ pub fn damaged(draw: &mut Draw) -> Scenario {
 }
 
 pub fn no_topology(draw: &mut Draw) -> Scenario {
+    let job = any(draw);
+    let job = without_topology(draw, job);
+    with_any_fault(draw, job)
+}
+
+/// No rows of parallel groups, in three of ten jobs another order than the usual.
+pub fn without_topology(draw: &mut Draw, job: Scenario) -> Scenario {
     Scenario {
         topology: false,
-        ..any_fault(draw)
+        order: if draw.chance(0.3) {
+            OTHER_ORDER.to_owned()
+        } else {
+            job.order
+        },
+        ..job
     }
 }

@@ -2,10 +2,10 @@
 
 use super::draw::Draw;
 use super::healthy::{with_heavy_stage, with_rerun, with_transient};
-use super::network::{interleaved as interleaved_job, linked, with_damage, with_nodes_between};
+use super::network::{interleaved as interleaved_job, linked, with_damage, with_nodes_between, without_topology};
 use super::slow::{STRENGTHS, with_slow, with_slow_loader};
 use crate::simulate::Scenario;
-use crate::simulate::faults::{NodeFactor, Stall};
+use crate::simulate::faults::{NodeFactor, RankFactor, Stall};
 
 fn any(draw: &mut Draw) -> Scenario {
     linked(draw, |_| true)
@@ -51,6 +51,19 @@ pub fn heavy_stage_interleaved(draw: &mut Draw) -> Scenario {
 pub fn slow_rank(draw: &mut Draw) -> Scenario {
     let job = with_peers(draw);
     with_slow(draw, job, STRENGTHS)
+}
+
+pub fn two_slow_ranks(draw: &mut Draw) -> Scenario {
+    let job = linked(draw, |shape| shape.dp >= 4);
+    let slow_ranks = draw
+        .some_of(2, job.ranks())
+        .into_iter()
+        .map(|rank| RankFactor {
+            rank,
+            factor: draw.one_of(STRENGTHS),
+        })
+        .collect();
+    Scenario { slow_ranks, ..job }
 }
 
 pub fn slow_rank_between_nodes(draw: &mut Draw) -> Scenario {
@@ -128,8 +141,6 @@ pub fn damaged(draw: &mut Draw) -> Scenario {
 }
 
 pub fn no_topology(draw: &mut Draw) -> Scenario {
-    Scenario {
-        topology: false,
-        ..any(draw)
-    }
+    let job = any(draw);
+    without_topology(draw, job)
 }
