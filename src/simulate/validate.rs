@@ -78,17 +78,15 @@ impl Scenario {
             }
             return Ok(());
         }
-        // Two stages would exchange two messages each way in one call.
-        let least = if self.overlap_p2p { 2 } else { 3 };
+        // Without overlap two stages would exchange two messages each way in one call.
+        let (least, allowed) = if self.overlap_p2p {
+            (2, "with --pp 2 or more")
+        } else {
+            (3, "with --pp 3 or more, with --overlap-p2p 2 or more")
+        };
         if self.pp < least {
-            return Err(ScenarioError::new(
-                "--virtual-stages",
-                format!(
-                    "{}: an interleaved schedule needs more stages than {}",
-                    self.virtual_stages, self.pp
-                ),
-                format!("with --pp {least} or more"),
-            ));
+            let problem = format!("{} model chunks a rank with {} stages", self.virtual_stages, self.pp);
+            return Err(ScenarioError::new("--virtual-stages", problem, allowed));
         }
         if !self.microbatches.is_multiple_of(self.pp) {
             return Err(ScenarioError::new(
