@@ -1,5 +1,7 @@
 //! Kinds whose network is at fault: cards, links and nodes, alone or beside something else.
 
+use std::collections::BTreeSet;
+
 use super::draw::{Draw, Shape};
 use super::healthy::with_heavy_stage;
 use crate::job::rank_order::{Coordinates, Layout};
@@ -120,11 +122,25 @@ fn with_fault_by(draw: &mut Draw, mut job: Scenario, place: Place, factor: f64) 
         Place::Link => job.slow_links.push(LinkFactor { a, b, factor }),
         Place::OneWay => job.slow_links_one_way.push(LinkFactor { a, b, factor }),
         Place::Node => {
-            let node = job.node(a);
-            job.slow_node_networks.push(NodeFactor { node, factor });
+            let ends: BTreeSet<usize> = links.iter().flat_map(|&(a, b)| [job.node(a), job.node(b)]).collect();
+            let nodes: Vec<usize> = ends
+                .into_iter()
+                .filter(|&node| leaves_peers(&links, |rank| job.node(rank) == node))
+                .collect();
+            match nodes.get(draw.below(nodes.len())) {
+                Some(&node) => job.slow_node_networks.push(NodeFactor { node, factor }),
+                None => job.slow_send.push(RankFactor { rank: a, factor }),
+            }
         }
     }
     job
+}
+
+/// Whether at least half of the links do not touch the ranks at fault. Where most are slow, or all, from the first step
+/// on, nothing tells them from a job with a slow network throughout.
+fn leaves_peers(links: &[(usize, usize)], at_fault: impl Fn(usize) -> bool) -> bool {
+    let touched = links.iter().filter(|(a, b)| at_fault(*a) || at_fault(*b)).count();
+    2 * touched <= links.len()
 }
 
 fn with_any_fault(draw: &mut Draw, job: Scenario) -> Scenario {
@@ -138,7 +154,7 @@ pub fn one_way(draw: &mut Draw) -> Scenario {
 }
 
 pub fn node(draw: &mut Draw) -> Scenario {
-    let job = linked(draw, |shape| shape.ranks() > 8);
+    let job = linked(draw, |shape| shape.ranks() >= 32);
     with_fault(draw, job, Place::Node)
 }
 
@@ -179,10 +195,14 @@ pub fn flaky(draw: &mut Draw) -> Scenario {
 }
 
 /// Draws until `fits`, which it nearly always does soon.
-fn until_fits(draw: &mut Draw, mut make: impl FnMut(&mut Draw) -> Scenario, fits: impl Fn(&Label) -> bool) -> Scenario {
+fn until_fits(
+    draw: &mut Draw,
+    mut make: impl FnMut(&mut Draw) -> Scenario,
+    fits: impl Fn(&Scenario, &Label) -> bool,
+) -> Scenario {
     let mut job = make(draw);
     for _ in 0..TRIES {
-        if Label::of(&job).is_ok_and(|label| fits(&label)) {
+        if Label::of(&job).is_ok_and(|label| fits(&job, &label)) {
             break;
         }
         job = make(draw);
@@ -212,7 +232,7 @@ pub fn beside_rank(draw: &mut Draw) -> Scenario {
         }
     };
     // On a node of its own, so that naming it is right for one reason only.
-    until_fits(draw, make, |label| {
+    until_fits(draw, make, |_, label| {
         let own = label.network_places.iter().map(Vec::len).sum::<usize>() + 1;
         clear(label) && label.slow_nodes.len() >= own
     })
@@ -224,9 +244,10 @@ pub fn two(draw: &mut Draw) -> Scenario {
         let job = with_any_fault(draw, job);
         with_any_fault(draw, job)
     };
-    until_fits(draw, make, |label| {
+    until_fits(draw, make, |job, label| {
         let nodes: usize = label.network_places.iter().map(Vec::len).sum();
-        label.network_places.len() == 2 && label.slow_nodes.len() == nodes
+        let peers = leaves_peers(&links(job), |rank| label.slow_ranks.contains(&rank));
+        peers && label.network_places.len() == 2 && label.slow_nodes.len() == nodes
     })
 }
 
