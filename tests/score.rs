@@ -88,7 +88,7 @@ fn the_suite_is_the_same_whatever_the_threads() {
             "score",
             "--suite",
             "--kinds",
-            "healthy,gpu-slow,loader",
+            "healthy,gpu-slow,loader,network-gpu",
             "--seeds",
             "0-2",
             "--show",
@@ -103,7 +103,7 @@ fn the_suite_is_the_same_whatever_the_threads() {
             .join("\n")
     };
     let one = run("1");
-    assert!(one.contains("\ntotal                 9 "), "{one}");
+    assert!(one.contains("\ntotal                12 "), "{one}");
     assert_eq!(one, run("3"));
 }
 
@@ -127,6 +127,61 @@ fn healthy_jobs_are_counted_by_who_is_named() {
     assert_eq!(score["healthy"]["jobs"], 5);
     let named = score["healthy"]["named"].as_u64().expect("a number");
     assert_eq!(score["total"]["exact"].as_u64(), Some(5 - named));
+}
+
+#[test]
+fn network_faults_are_marked_by_node_and_sound_networks_by_blame() {
+    let workdir = Workdir::new();
+    let score = |group: &str, format: &str| {
+        let args = ["score", "--suite", "--kinds", group, "--seeds", "0", "--format", format];
+        workdir.run(&args).succeeded()
+    };
+    let json = score("network", "json").json();
+    let score_of = &json["rules"][0];
+    let kinds = score_of["network"].as_array().expect("kinds").len();
+    assert!(kinds >= 10, "{kinds}");
+    assert_eq!(score_of["network_total"]["jobs"].as_u64(), Some(kinds as u64));
+    assert_eq!(
+        (&score_of["sound"]["jobs"], &score_of["total"]["failed"]),
+        (&0.into(), &0.into())
+    );
+    let text = score("traced,link-one-way,node-network", "text").stdout;
+    assert!(
+        text.contains("\nnetwork at fault   jobs  right within   only spared  cause\nlink-one-way "),
+        "{text}"
+    );
+    assert!(
+        text.contains("\npeer: of 2 jobs whose network is at fault, right node "),
+        "{text}"
+    );
+    assert!(
+        text.contains("; of 1 jobs with a sound network, 0 blame it\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn every_job_with_a_sound_network_can_be_scored() {
+    let workdir = Workdir::new();
+    let args = [
+        "score",
+        "--suite",
+        "--kinds",
+        "sound-network",
+        "--seeds",
+        "7",
+        "--noise",
+        "hard",
+        "--format",
+        "json",
+    ];
+    let json = workdir.run(&args).succeeded().json();
+    let score = &json["rules"][0];
+    assert!(score["sound"]["jobs"].as_u64() >= Some(15));
+    assert_eq!(
+        (&score["network_total"]["jobs"], &score["total"]["failed"]),
+        (&0.into(), &0.into())
+    );
 }
 
 #[test]
@@ -167,6 +222,7 @@ fn arguments_that_make_no_sense_are_refused() {
         vec!["score", "--suite", "--seeds", "5-1"],
         vec!["score", "--suite", "--seeds", "x"],
         vec!["score", "--suite", "--kinds", "gpu-slwo"],
+        vec!["score", "--suite", "--kinds", "network,netwrok"],
     ] {
         assert_eq!(workdir.run(&args).code, Some(2), "{args:?}");
     }

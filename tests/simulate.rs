@@ -4,8 +4,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mt_detector::simulate::faults::{RankFactor, RankSeconds, Rerun, Stall};
+use mt_detector::simulate::faults::{LinkFactor, NodeFactor, RankFactor, RankSeconds, Rerun, Stall};
 use mt_detector::simulate::{LABELS, Scenario, SimulateError, Simulated, WriteError, simulate, write_job};
+use mt_detector::suite::{NoiseLevel, kind_of};
 use polars::prelude::*;
 
 fn small() -> Scenario {
@@ -253,6 +254,206 @@ fn dirt_is_there_in_small_doses() {
     assert_eq!(zeros.len(), 5);
     let keys: BTreeSet<_> = timers.iter().map(|r| (r.timer.clone(), r.rank, r.iteration)).collect();
     assert!(keys.len() < timers.len(), "doubled rows");
+    assert!(job.frame.height() < clean.frame.height(), "lost rows");
+}
+
+/// Calls of a timer on a rank in an iteration, as durations.
+fn calls(rows: &[Row], timer: &str, rank: i32, iteration: i32) -> Vec<f64> {
+    let own = rows.iter().find(|r| {
+        r.metric == "megatron_timers_trace" && r.timer == timer && (r.rank, r.iteration) == (rank, iteration)
+    });
+    own.map_or(Vec::new(), |row| {
+        row.values.chunks(2).map(|call| call[1] - call[0]).collect()
+    })
+}
+
+/// Mean of the shorter ends of a sending and a receiving timer's calls between two ranks, over the last iterations.
+fn transfer(rows: &[Row], (send, from): (&str, i32), (recv, to): (&str, i32)) -> f64 {
+    let mut shorter = Vec::new();
+    for iteration in 11..=14 {
+        let (sends, recvs) = (calls(rows, send, from, iteration), calls(rows, recv, to, iteration));
+        shorter.extend(sends.iter().zip(&recvs).map(|(send, recv)| send.min(*recv)));
+    }
+    shorter.iter().sum::<f64>() / shorter.len() as f64
+}
+
+fn forward(rows: &[Row], from: i32, to: i32) -> f64 {
+    transfer(rows, ("forward-send", from), ("forward-recv", to))
+}
+
+fn backward(rows: &[Row], from: i32, to: i32) -> f64 {
+    transfer(rows, ("backward-send", from), ("backward-recv", to))
+}
+
+#[test]
+fn a_slow_node_network_slows_its_links_and_collectives() {
+    let mut scenario = small();
+    // Stages 0 and 1 on the first node, 2 and 3 on the second.
+    scenario.slow_node_networks = vec![NodeFactor { node: 1, factor: 10.0 }];
+    scenario.onset = Some(11);
+    let job = simulate(&scenario).unwrap();
+    assert_eq!(
+        (job.label.kind.as_str(), job.label.cause.as_str()),
+        ("node-network", "network")
+    );
+    assert_eq!(job.label.slow_nodes, ["gpu-001"]);
+    let rows = rows(&job);
+    for (from, to, slow) in [(0, 4, false), (4, 8, true), (8, 12, true)] {
+        assert_eq!(forward(&rows, from, to) > 0.025, slow, "{from} to {to}");
+        assert!((0.003..0.06).contains(&forward(&rows, from, to)));
+    }
+    let sync = means(&job, "all-grads-sync");
+    let least = |ranks: [i32; 2]| ranks.map(|rank| sync[&rank]).into_iter().fold(f64::MAX, f64::min);
+    assert!(least([0, 2]) < 0.3 && least([12, 14]) > 1.2, "{sync:?}");
+}
+
+#[test]
+fn a_link_is_slow_one_way_only_when_asked() {
+    let link = LinkFactor {
+        a: 4,
+        b: 8,
+        factor: 10.0,
+    };
+    let one_way = simulate(&Scenario {
+        slow_links_one_way: vec![link],
+        ..small()
+    })
+    .unwrap();
+    assert_eq!(one_way.label.slow_links, [[4, 8]]);
+    let both = simulate(&Scenario {
+        slow_links: vec![link],
+        ..small()
+    })
+    .unwrap();
+    let (one_way, both) = (rows(&one_way), rows(&both));
+    assert!(forward(&one_way, 4, 8) > 0.03 && forward(&both, 4, 8) > 0.03);
+    assert!(backward(&one_way, 8, 4) < 0.006 && backward(&both, 8, 4) > 0.03);
+    assert!(forward(&one_way, 5, 9) < 0.006, "the lane beside it");
+}
+
+#[test]
+fn network_faults_of_the_suite_stand_out_where_their_label_says() {
+    for name in ["nic-send", "nic-recv", "slow-link", "link-one-way", "node-network"] {
+        let kind = kind_of(name).unwrap();
+        for seed in 0..2 {
+            let scenario = Scenario {
+                iterations: 14,
+                first_iteration: 1,
+                transfer_outliers: 0.0,
+                ..kind.scenario(seed, NoiseLevel::Soft)
+            };
+            let job = simulate(&scenario).unwrap();
+            let trace: Vec<Row> = rows(&job)
+                .into_iter()
+                .filter(|r| r.metric == "megatron_timers_trace" && r.iteration > 10)
+                .collect();
+            // Default order: pipeline neighbours are a stage apart.
+            let stage = (scenario.tp * scenario.dp) as i32;
+            let links: Vec<(i32, f64)> = (0..scenario.ranks() as i32 - stage)
+                .flat_map(|up| {
+                    let down = up + stage;
+                    [(up, forward(&trace, up, down)), (up, backward(&trace, down, up))]
+                })
+                .collect();
+            let (slowest, _) = links.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap();
+            let at_fault = |rank: i32| job.label.slow_ranks.contains(&(rank as usize));
+            assert!(
+                at_fault(slowest) || at_fault(slowest + stage),
+                "{} {slowest}",
+                scenario.job
+            );
+        }
+    }
+}
+
+#[test]
+fn links_inside_a_node_are_fast_and_spared_by_its_network() {
+    let job = simulate(&Scenario {
+        intra_node_seconds: Some(0.0005),
+        slow_node_networks: vec![NodeFactor { node: 0, factor: 10.0 }],
+        ..small()
+    })
+    .unwrap();
+    let rows = rows(&job);
+    assert!(forward(&rows, 0, 4) < 0.001);
+    assert!(forward(&rows, 4, 8) > 0.03);
+    let sync = means(&job, "all-grads-sync");
+    let least = sync.values().copied().fold(f64::MAX, f64::min);
+    assert!(least < 0.3, "data-parallel peers share a node: {sync:?}");
+}
+
+#[test]
+fn interleaved_schedules_have_their_own_timers() {
+    let scenario = Scenario {
+        virtual_stages: 2,
+        microbatches: 8,
+        ..small()
+    };
+    let job = simulate(&scenario).unwrap();
+    let on = |timer: &str| -> BTreeSet<i32> { means(&job, timer).keys().map(|rank| rank / 4).collect() };
+    let all = BTreeSet::from([0, 1, 2, 3]);
+    assert_eq!(on("forward-recv"), BTreeSet::from([1, 2, 3]));
+    for timer in [
+        "forward-send-forward-recv",
+        "forward-backward-send-forward-backward-recv",
+        "backward-send-backward-recv",
+        "forward-compute",
+    ] {
+        assert_eq!(on(timer), all, "{timer}");
+    }
+    for timer in [
+        "forward-send",
+        "backward-recv",
+        "forward-send-backward-recv",
+        "backward-send-forward-recv",
+    ] {
+        assert!(on(timer).is_empty(), "{timer}");
+    }
+    // The same work as without chunks.
+    let plain = simulate(&Scenario {
+        virtual_stages: 1,
+        ..scenario
+    })
+    .unwrap();
+    let (chunks, whole) = (means(&job, "forward-compute"), means(&plain, "forward-compute"));
+    for (rank, seconds) in &whole {
+        assert!((chunks[rank] / seconds - 1.0).abs() < 0.02, "{rank}");
+    }
+    let rows = rows(&job);
+    assert_eq!(calls(&rows, "forward-compute", 5, 12).len(), 16);
+    assert_eq!(calls(&rows, "forward-recv", 5, 12).len(), 1);
+    let steps = ["interval-time"].map(|timer| means(&job, timer)[&0] / means(&plain, timer)[&0]);
+    assert!(steps[0] < 1.0, "a smaller bubble: {steps:?}");
+}
+
+#[test]
+fn damaged_traces_leave_the_timers_alone() {
+    let timers = |job: &Simulated| -> Vec<(String, i32, i32, f64)> {
+        let timers = rows(job).into_iter().filter(|r| r.metric == "megatron_timers");
+        timers.map(|r| (r.timer, r.rank, r.iteration, r.values[0])).collect()
+    };
+    let job = simulate(&Scenario {
+        dirty_trace: 0.2,
+        ..small()
+    })
+    .unwrap();
+    let clean = simulate(&small()).unwrap();
+    assert_eq!(timers(&job), timers(&clean));
+    let traces: Vec<Row> = rows(&job)
+        .into_iter()
+        .filter(|r| r.metric == "megatron_timers_trace")
+        .collect();
+    assert!(traces.iter().any(|r| r.values.len() % 2 == 1), "a call without end");
+    assert!(
+        traces
+            .iter()
+            .any(|r| r.values.chunks_exact(2).any(|call| call[1] < call[0]))
+    );
+    assert!(
+        traces
+            .iter()
+            .any(|r| r.values.windows(2).any(|pair| pair[1] < pair[0] - 5.0))
+    );
     assert!(job.frame.height() < clean.frame.height(), "lost rows");
 }
 

@@ -12,7 +12,7 @@ use super::stdout::print;
 use crate::report::WriteError;
 use crate::rules::Rules;
 use crate::score::{LabelledJobs, Report, ScoreError, labelled_jobs, run as score, suite_jobs, text};
-use crate::suite::{KINDS, Kind, NoiseLevel, kind_of};
+use crate::suite::{Group, KINDS, Kind, NoiseLevel, kind_of};
 
 /// Kinds that `--healthy` draws in turn.
 const HEALTHY: [&str; 2] = ["healthy", "healthy-noisy"];
@@ -29,7 +29,8 @@ pub struct ScoreArgs {
     /// Simulate the jobs instead, without files
     #[arg(long, conflicts_with = "folder")]
     suite: bool,
-    /// Kinds of jobs, by commas; list shows those of the suite [default: all; of the suite those not of the network]
+    /// Kinds of jobs, by commas; of the suite also groups: ranks, network (it is at fault), sound-network; list shows
+    /// all of them [default: all; of the suite the group ranks]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     kinds: Vec<String>,
     /// Seeds of the suite, both ends included: A-B or A
@@ -90,7 +91,9 @@ enum Format {
 /// Bad arguments, a folder or labels that can't be read, nothing to score, standard output that can't be written.
 pub fn run(args: &ScoreArgs) -> anyhow::Result<Exit> {
     if args.kinds.iter().any(|kind| kind == "list") {
-        let lines = KINDS.iter().map(|kind| format!("{:24}{}\n", kind.name, kind.about));
+        let lines = KINDS
+            .iter()
+            .map(|kind| format!("{:26}{:15}{}\n", kind.name, kind.group.name(), kind.about));
         print(&lines.collect::<String>())?;
         return Ok(Exit::Success);
     }
@@ -190,15 +193,21 @@ impl ScoreArgs {
 
     fn suite_kinds(&self) -> Result<Vec<&'static Kind>, ArgumentError> {
         if self.kinds.is_empty() {
-            return Ok(KINDS.iter().filter(|kind| !kind.network).collect());
+            return Ok(KINDS.iter().filter(|kind| kind.group == Group::Ranks).collect());
         }
-        let unknown = self.kinds.iter().find(|name| kind_of(name).is_none());
+        let known = |name: &str| kind_of(name).is_some() || Group::ALL.iter().any(|group| group.name() == name);
+        let unknown = self.kinds.iter().find(|name| !known(name));
         if let Some(unknown) = unknown {
-            let names: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
+            let groups = Group::ALL.iter().map(|group| group.name());
+            let names: Vec<&str> = groups.chain(KINDS.iter().map(|kind| kind.name)).collect();
             let reason = format!("`{unknown}` is unknown; there are {}", names.join(", "));
             return Err(ArgumentError::new("--kinds", reason));
         }
-        let asked = |kind: &&Kind| self.kinds.iter().any(|name| name == kind.name);
+        let asked = |kind: &&Kind| {
+            self.kinds
+                .iter()
+                .any(|name| name == kind.name || name == kind.group.name())
+        };
         Ok(KINDS.iter().filter(asked).collect())
     }
 }

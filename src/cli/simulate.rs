@@ -70,6 +70,12 @@ pub struct ShapeArgs {
     /// Ranks a node
     #[arg(long, value_name = "N", default_value_t = 8)]
     pub ranks_per_node: usize,
+    /// Model chunks a rank: above 1 the schedule is interleaved (at least 3 stages, microbatches a multiple of them)
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub virtual_stages: usize,
+    /// Interleaved: send activations and gradients in calls of their own, as with overlap (2 stages are enough then)
+    #[arg(long)]
+    pub overlap_p2p: bool,
     /// Microbatches a step and replica
     #[arg(long, value_name = "N", default_value_t = 8)]
     pub microbatches: usize,
@@ -94,6 +100,18 @@ pub struct LevelArgs {
     /// Transfer of a microbatch between two stages
     #[arg(long, value_name = "SECONDS", default_value_t = 0.004)]
     pub transfer_seconds: f64,
+    /// The same between stages on one node, which then does not use the network [default: as between nodes]
+    #[arg(long, value_name = "SECONDS")]
+    pub intra_node_seconds: Option<f64>,
+    /// Relative standard deviation of a single transfer
+    #[arg(long, value_name = "SD", default_value_t = 0.05)]
+    pub transfer_noise: f64,
+    /// Share of transfers that take 2 to 30 times as long, mostly little
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
+    pub transfer_outliers: f64,
+    /// Relative standard deviation of the links' lasting differences
+    #[arg(long, value_name = "SD", default_value_t = 0.02)]
+    pub link_spread: f64,
     /// Relative standard deviation of a single call
     #[arg(long, value_name = "SD", default_value_t = 0.009)]
     pub noise: f64,
@@ -134,6 +152,9 @@ pub struct OutputArgs {
     /// doubled rows (a quarter of the share each)
     #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
     pub dirty: f64,
+    /// Share of megatron_timers_trace rows lost or damaged: a call without end, ends before starts, calls that overlap
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
+    pub dirty_trace: f64,
 }
 
 /// What is wrong with the job.
@@ -155,6 +176,12 @@ pub struct FaultArgs {
     /// The link between pipeline neighbours A and B takes FACTOR times as long, e.g. 0-8:10
     #[arg(long, value_name = "A-B:FACTOR")]
     pub slow_link: Vec<LinkFactor>,
+    /// The same only for what A sends to B, e.g. 0-8:10
+    #[arg(long, value_name = "A-B:FACTOR")]
+    pub slow_link_one_way: Vec<LinkFactor>,
+    /// The network of node K takes FACTOR times as long: what its ranks send and receive and their collectives, e.g. 3:8
+    #[arg(long, value_name = "K:FACTOR")]
+    pub slow_node_network: Vec<NodeFactor>,
     /// Rank R's data loader adds SECONDS to each microbatch, e.g. 2:0.1
     #[arg(long, value_name = "R:SECONDS")]
     pub slow_loader: Vec<RankSeconds>,
@@ -213,12 +240,18 @@ impl SimulateArgs {
             ep: shape.ep,
             order: shape.order,
             ranks_per_node: shape.ranks_per_node,
+            virtual_stages: shape.virtual_stages,
+            overlap_p2p: shape.overlap_p2p,
             microbatches: shape.microbatches,
             iterations: shape.iterations,
             first_iteration: shape.first_iteration,
             start: shape.start,
             stage_seconds: level.stage_seconds,
             transfer_seconds: level.transfer_seconds,
+            intra_node_seconds: level.intra_node_seconds,
+            transfer_noise: level.transfer_noise,
+            transfer_outliers: level.transfer_outliers,
+            link_spread: level.link_spread,
             noise: level.noise,
             rank_spread: level.rank_spread,
             outliers: level.outliers,
@@ -229,11 +262,14 @@ impl SimulateArgs {
             qkv: !output.no_qkv,
             optimizer_timers: output.optimizer_timers,
             dirty: output.dirty,
+            dirty_trace: output.dirty_trace,
             slow_ranks: fault.slow_rank,
             slow_nodes: fault.slow_node,
             slow_send: fault.slow_send,
             slow_recv: fault.slow_recv,
             slow_links: fault.slow_link,
+            slow_links_one_way: fault.slow_link_one_way,
+            slow_node_networks: fault.slow_node_network,
             slow_loaders: fault.slow_loader,
             heavy_stages: fault.heavy_stage,
             sequence_spread: fault.sequence_spread,
@@ -263,8 +299,13 @@ pub fn run(args: &SimulateArgs) -> anyhow::Result<()> {
         error @ SimulateError::Frame(_) => anyhow::Error::from(error),
     })?;
     let label = &written.label;
+    let network = if label.network_ranks.is_empty() {
+        String::new()
+    } else {
+        format!(", slow networks of ranks {:?}", label.network_ranks)
+    };
     print(&format!(
-        "{}: {} rows, {} ranks, {} iterations\n{}: {} is {}, cause {}, slow ranks {:?}\n",
+        "{}: {} rows, {} ranks, {} iterations\n{}: {} is {}, cause {}, slow ranks {:?}{network}\n",
         written.parquet.display(),
         written.rows,
         scenario.ranks(),

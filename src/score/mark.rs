@@ -5,32 +5,39 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use super::judge::Answer;
+use super::network::{NetworkMarks, blames_network};
 use super::truth::Truth;
-use crate::rules::Cause;
 
 /// What an answer is worth.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Marks {
-    /// Slow ranks that were named; of a network fault 1 when its node was.
+    /// Slow ranks that were named; for each network fault 1 more when its node was.
     pub tp: usize,
     /// Slow ranks that were not.
     #[serde(rename = "fn")]
     pub missed: usize,
-    /// Ranks, of a network fault nodes, that were named and are not slow.
+    /// Ranks that were named and are not slow; beside a network fault also nodes.
     pub fp: usize,
     /// Whether nothing is missing and nothing too much.
     pub exact: bool,
     /// Whether the cause is right.
     pub cause: bool,
+    /// Where the network is at fault, what the answer says of it.
+    pub network: Option<NetworkMarks>,
+    /// Whether the network is blamed although it is sound.
+    pub blames_network: bool,
 }
 
 impl Marks {
     /// The marks of a job that got no answer.
     #[must_use]
     pub fn of_failure(truth: Option<&Truth>) -> Self {
-        let missed = truth.map_or(0, |truth| if is_network(truth) { 1 } else { truth.slow_ranks.len() });
+        let network = truth
+            .filter(|truth| truth.has_network_fault())
+            .map(NetworkMarks::of_failure);
         Self {
-            missed,
+            missed: truth.map_or(0, |truth| truth.computing().len()) + network.map_or(0, |network| network.faults),
+            network,
             ..Self::default()
         }
     }
@@ -40,54 +47,52 @@ impl Marks {
 ///
 /// Ranks count. Naming any of the ranks that can't be told from the slow ones is right, naming others is not. A network
 /// fault has two ends that timers hardly tell apart: its node must be named, and none but those of its neighbours in
-/// the pipeline.
+/// the pipeline. Where ranks are slow beside a network fault, both count.
 #[must_use]
 pub fn mark(truth: &Truth, answer: &Answer, node_of: impl Fn(u32) -> Option<String>) -> Marks {
-    let cause = answer.cause.name() == truth.cause;
-    if is_network(truth) {
-        let near: BTreeSet<String> = truth.near().into_iter().filter_map(node_of).collect();
-        let hit = answer.nodes.iter().any(|node| truth.slow_nodes.contains(node));
-        let beyond = answer.nodes.iter().filter(|node| !near.contains(*node)).count();
-        return Marks {
-            tp: hit.into(),
-            missed: (!hit).into(),
-            fp: beyond,
-            exact: hit && beyond == 0,
-            cause,
-        };
+    let mut marks = if truth.network_alone() {
+        Marks::default()
+    } else {
+        mark_ranks(truth, answer)
+    };
+    if truth.has_network_fault() {
+        let network = NetworkMarks::new(truth, answer, &node_of);
+        marks.tp += network.named;
+        marks.missed += network.faults - network.named;
+        marks.fp += network.beyond;
+        marks.network = Some(network);
+    } else {
+        marks.blames_network = blames_network(answer);
     }
-    let slow: BTreeSet<u32> = truth.slow_ranks.iter().copied().collect();
-    let same: BTreeSet<u32> = if truth.same_as.is_empty() {
-        slow.clone()
-    } else {
-        truth.same_as.iter().copied().collect()
-    };
-    let named: BTreeSet<u32> = answer.ranks.iter().copied().collect();
-    let hits = named.intersection(&slow).count();
-    let alike = !named.is_disjoint(&same);
-    let tp = if hits > 0 { hits } else { alike.into() };
-    let missed = if same == slow || !alike {
-        slow.difference(&named).count()
-    } else {
-        0
-    };
-    let fp = named.difference(&same).count();
     Marks {
-        tp,
-        missed,
-        fp,
-        exact: missed == 0 && fp == 0,
-        cause,
+        exact: marks.missed == 0 && marks.fp == 0,
+        cause: answer.cause.name() == truth.cause,
+        ..marks
     }
 }
 
-fn is_network(truth: &Truth) -> bool {
-    truth.cause == Cause::Network.name()
+fn mark_ranks(truth: &Truth, answer: &Answer) -> Marks {
+    let slow: BTreeSet<u32> = truth.slow_ranks.iter().copied().collect();
+    let same: BTreeSet<u32> = truth.alike().iter().copied().collect();
+    let named: BTreeSet<u32> = answer.ranks.iter().copied().collect();
+    let hits = named.intersection(&slow).count();
+    let alike = !named.is_disjoint(&same);
+    Marks {
+        tp: if hits > 0 { hits } else { alike.into() },
+        missed: if same == slow || !alike {
+            slow.difference(&named).count()
+        } else {
+            0
+        },
+        fp: named.difference(&same).count(),
+        ..Marks::default()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rules::Cause;
 
     fn truth(slow: &[u32], same: &[u32], cause: &str) -> Truth {
         Truth {

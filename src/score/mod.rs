@@ -7,15 +7,18 @@ mod cases;
 mod error;
 mod judge;
 mod mark;
+mod network;
 mod report;
 mod run;
 mod text;
+mod text_network;
 mod truth;
 
 pub use cases::{Case, LabelledJobs, Origin, labelled_jobs, simulated_job, suite_jobs};
 pub use error::{CaseError, ScoreError};
 pub use judge::{Answer, judge};
 pub use mark::{Marks, mark};
+pub use network::{NetworkMarks, NetworkTally, SoundShare, blames_network};
 pub use report::{HealthyShare, Miss, Report, RuleScore, Tally};
 pub use run::{Outcome, run};
 pub use text::text;

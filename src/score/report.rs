@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::judge::Answer;
 use super::mark::Marks;
+use super::network::{NetworkTally, SoundShare};
 use super::run::Outcome;
 use super::truth::Truth;
 use crate::rules::Rules;
@@ -117,7 +118,13 @@ pub struct RuleScore {
     pub f1: f64,
     /// The jobs in which nobody is slow.
     pub healthy: HealthyShare,
-    /// The jobs that are not exact, have the wrong cause, or failed.
+    /// Sums over the jobs whose network is at fault, by kind.
+    pub network: Vec<NetworkTally>,
+    /// Sums over all of them.
+    pub network_total: NetworkTally,
+    /// The jobs whose network is sound.
+    pub sound: SoundShare,
+    /// The jobs that are not exact, have the wrong cause, blame a sound network, or failed.
     pub misses: Vec<Miss>,
 }
 
@@ -153,26 +160,30 @@ impl RuleScore {
         let mut kinds: Vec<Tally> = Vec::new();
         let mut total = Tally::new("total");
         let mut healthy = HealthyShare::default();
+        let mut network: Vec<NetworkTally> = Vec::new();
+        let mut network_total = NetworkTally::new("total");
+        let mut sound = SoundShare::default();
         let mut misses = Vec::new();
         for outcome in outcomes {
             let said = outcome.answers.as_ref().ok().and_then(|answers| answers.get(place));
             let marks = said.map_or_else(|| Marks::of_failure(outcome.truth.as_ref()), |(_, marks)| *marks);
             let answer = said.map(|(answer, _)| answer);
-            let tally = match kinds.iter_mut().position(|tally| tally.kind == outcome.kind) {
-                Some(place) => &mut kinds[place],
-                None => {
-                    kinds.push(Tally::new(&outcome.kind));
-                    let last = kinds.len() - 1;
-                    &mut kinds[last]
-                }
-            };
-            tally.add(marks, answer.is_none());
+            let same = |tally: &Tally| tally.kind == outcome.kind;
+            entry(&mut kinds, same, || Tally::new(&outcome.kind)).add(marks, answer.is_none());
             total.add(marks, answer.is_none());
+            if let Some(said) = marks.network {
+                let same = |tally: &NetworkTally| tally.kind == outcome.kind;
+                entry(&mut network, same, || NetworkTally::new(&outcome.kind)).add(said, marks.cause);
+                network_total.add(said, marks.cause);
+            } else if outcome.truth.is_some() {
+                sound.jobs += 1;
+                sound.blamed += usize::from(marks.blames_network);
+            }
             if outcome.truth.as_ref().is_some_and(|truth| truth.slow_ranks.is_empty()) {
                 healthy.jobs += 1;
                 healthy.named += usize::from(answer.is_some_and(Answer::names_anybody));
             }
-            if !(marks.exact && marks.cause) {
+            if !(marks.exact && marks.cause) || marks.blames_network {
                 misses.push(Miss {
                     job: outcome.name.clone(),
                     kind: outcome.kind.clone(),
@@ -191,9 +202,21 @@ impl RuleScore {
             kinds,
             total,
             healthy,
+            network,
+            network_total,
+            sound,
             misses,
         }
     }
+}
+
+/// The entry of a list that `same` holds for, made where it is missing.
+fn entry<T>(list: &mut Vec<T>, same: impl Fn(&T) -> bool, make: impl FnOnce() -> T) -> &mut T {
+    let place = list.iter().position(same).unwrap_or_else(|| {
+        list.push(make());
+        list.len() - 1
+    });
+    &mut list[place]
 }
 
 #[cfg(test)]

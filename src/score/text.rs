@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::report::{Miss, Report, RuleScore, Tally};
+use super::text_network::{network_table, network_totals};
 
 /// Columns of one set of rules.
 const COLUMNS: [&str; 5] = ["exact", "tp", "fn", "fp", "cause"];
@@ -23,6 +24,10 @@ pub fn text(report: &Report, show: bool) -> String {
     for score in &report.rules {
         push_line(&mut out, &totals(score));
     }
+    network_table(&mut out, &report.rules);
+    for score in &report.rules {
+        push_line(&mut out, &network_totals(score));
+    }
     for (what, names) in [
         ("labels without a file", &report.labels_without_file),
         ("files without a label", &report.files_without_label),
@@ -35,7 +40,8 @@ pub fn text(report: &Report, show: bool) -> String {
     out
 }
 
-fn push_line(out: &mut String, line: &str) {
+/// Adds a line without blanks at its end.
+pub(super) fn push_line(out: &mut String, line: &str) {
     // Writing to a string can't fail.
     let _ = writeln!(out, "{}", line.trim_end());
 }
@@ -117,8 +123,8 @@ fn miss_line(miss: &Miss, rules: &str) -> String {
         (None, why) => line += &format!("failed: {}", why.as_deref().unwrap_or("no answer")),
     }
     if let (Some(truth), Some(answer)) = (&miss.truth, &miss.answer) {
-        if truth.cause == "network" {
-            line += &format!(" nodes {:?}, true {:?}", answer.nodes, truth.slow_nodes);
+        if truth.has_network_fault() {
+            line += &format!(" nodes {:?}, true {:?}", answer.nodes, truth.places());
         }
         if truth.lost_ranks.iter().any(|rank| answer.ranks.contains(rank)) {
             line += &format!(" ({:?} was slow in the lost run only)", truth.lost_ranks);
@@ -143,6 +149,7 @@ healthy               1     0     0    0     2     0
 total                 3     1     1    2     2     1
 classic: precision 0.333 recall 0.333 F1 0.333 exact 1/3 cause 1/3 failed 1; of 1 jobs in which nobody is slow, 1 name \
 somebody
+classic: of 3 jobs with a sound network, 0 blame it
 seconds 1
 ";
         assert_eq!(text(&report, false), expected);

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::job::rank_order::{Coordinates, Layout, Sizes};
+use crate::rules::Cause;
 use crate::simulate::{DEFAULT_ORDER, Label};
 use crate::suite::WARMUP;
 
@@ -17,7 +18,7 @@ pub struct Truth {
     /// Ranks that the timers can't tell from them, these included; empty where they stand for themselves.
     #[serde(default)]
     pub same_as: Vec<u32>,
-    /// Nodes of the slow ranks.
+    /// Nodes of the ranks with a fault.
     #[serde(default)]
     pub slow_nodes: Vec<String>,
     /// The cause in one word.
@@ -25,6 +26,12 @@ pub struct Truth {
     /// Largest factor of the faults.
     #[serde(default)]
     pub strength: Option<f64>,
+    /// Ranks whose network is at fault beside others that are slow themselves.
+    #[serde(default)]
+    pub network_ranks: Vec<u32>,
+    /// The places of the network's faults where there are several or another fault: of each the nodes that are right.
+    #[serde(default)]
+    pub network_places: Vec<Vec<String>>,
     /// Both ends of the slow links.
     #[serde(default)]
     pub slow_links: Vec<[u32; 2]>,
@@ -43,6 +50,9 @@ pub struct Truth {
     /// Pipeline-parallel size.
     #[serde(default = "one")]
     pub pp: usize,
+    /// Virtual stages a rank; above 1 the last stage sends to the first.
+    #[serde(default = "one")]
+    pub virtual_stages: usize,
     /// Order of the axes in the rank number.
     #[serde(default = "default_order")]
     pub order: String,
@@ -79,6 +89,9 @@ impl From<&Label> for Truth {
                 .map(|ends| ends.map(|rank| rank as u32))
                 .collect(),
             lost_ranks: ranks(&label.lost_ranks),
+            network_ranks: ranks(&label.network_ranks),
+            network_places: label.network_places.clone(),
+            virtual_stages: label.virtual_stages,
             tp: label.tp,
             cp: label.cp,
             dp: label.dp,
@@ -90,13 +103,50 @@ impl From<&Label> for Truth {
 }
 
 impl Truth {
-    /// The ranks that a slow network card or link shows at: the slow ones and their pipeline neighbours; of a link only
-    /// its ends.
+    /// Whether the network is at fault.
+    #[must_use]
+    pub fn has_network_fault(&self) -> bool {
+        self.network_alone() || !self.network_ranks.is_empty()
+    }
+
+    /// Whether the network is at fault and nothing else is.
+    #[must_use]
+    pub fn network_alone(&self) -> bool {
+        self.network_ranks.is_empty() && self.cause == Cause::Network.name()
+    }
+
+    /// The ranks that are slow themselves.
+    #[must_use]
+    pub fn computing(&self) -> &[u32] {
+        if self.network_alone() { &[] } else { &self.slow_ranks }
+    }
+
+    /// The ranks that timers can't tell from those that are slow themselves, these included.
+    #[must_use]
+    pub fn alike(&self) -> &[u32] {
+        if self.network_alone() || self.same_as.is_empty() {
+            self.computing()
+        } else {
+            &self.same_as
+        }
+    }
+
+    /// The places of the network's faults, of each the nodes that are right.
+    #[must_use]
+    pub fn places(&self) -> Vec<Vec<String>> {
+        if !self.network_places.is_empty() {
+            self.network_places.clone()
+        } else if self.has_network_fault() {
+            vec![self.slow_nodes.clone()]
+        } else {
+            Vec::new()
+        }
+    }
+
+    /// The ranks that the network's faults show at: those at fault and their pipeline neighbours; of a link only its
+    /// ends.
     #[must_use]
     pub fn near(&self) -> Vec<u32> {
-        if !self.slow_links.is_empty() {
-            return self.slow_links.iter().flatten().copied().collect();
-        }
         let sizes = Sizes {
             tp: self.tp,
             cp: self.cp,
@@ -104,17 +154,27 @@ impl Truth {
             dp: self.dp,
             pp: self.pp,
         };
-        let mut near = self.slow_ranks.clone();
-        if let Ok(layout) = Layout::new(&self.order, sizes) {
-            for &rank in &self.slow_ranks {
-                let at = layout.coordinates(rank as usize);
-                let stages = [at.pp.checked_sub(1), Some(at.pp + 1).filter(|&stage| stage < self.pp)];
-                let ends = stages.into_iter().flatten();
-                near.extend(ends.map(|pp| {
-                    let end = Coordinates { pp, ..at };
-                    layout.rank(end) as u32
-                }));
+        let at_fault = if self.network_ranks.is_empty() {
+            &self.slow_ranks
+        } else {
+            &self.network_ranks
+        };
+        let mut near = at_fault.clone();
+        let Ok(layout) = Layout::new(&self.order, sizes) else {
+            return near;
+        };
+        let wraps = self.virtual_stages > 1;
+        for &rank in at_fault {
+            if self.slow_links.iter().flatten().any(|&end| end == rank) {
+                continue;
             }
+            let at = layout.coordinates(rank as usize);
+            let before = at.pp.checked_sub(1).or(wraps.then_some(self.pp - 1));
+            let after = Some(at.pp + 1).filter(|&stage| stage < self.pp).or(wraps.then_some(0));
+            near.extend(before.into_iter().chain(after).map(|pp| {
+                let end = Coordinates { pp, ..at };
+                layout.rank(end) as u32
+            }));
         }
         near
     }
@@ -158,7 +218,25 @@ mod tests {
         assert_eq!(truth("tp-dp-pp", 1).near(), [1, 9]);
         assert_eq!(truth("tp-pp-dp", 11).near(), [11, 9, 13]);
         let mut link = truth("tp-dp-pp", 9);
+        link.slow_ranks = vec![9, 17];
         link.slow_links = vec![[9, 17]];
         assert_eq!(link.near(), [9, 17]);
+        let mut wrapped = truth("tp-dp-pp", 1);
+        wrapped.virtual_stages = 2;
+        assert_eq!(wrapped.near(), [1, 25, 9]);
+    }
+
+    #[test]
+    fn the_network_alone_and_beside_a_slow_rank() {
+        let truth = |text: &str| serde_json::from_str::<Truth>(text).expect("a truth");
+        let alone = truth(r#"{"kind":"x","cause":"network","slow_ranks":[9],"same_as":[9],"slow_nodes":["a"]}"#);
+        assert!(alone.network_alone() && alone.computing().is_empty() && alone.alike().is_empty());
+        assert_eq!(alone.places(), [["a"]]);
+        let beside = Truth {
+            network_ranks: vec![3],
+            ..alone
+        };
+        assert!(!beside.network_alone() && beside.has_network_fault());
+        assert_eq!((beside.computing(), beside.near()), (&[9][..], vec![3]));
     }
 }

@@ -16,6 +16,8 @@ const ODD: f64 = 0.25;
 pub struct Collector {
     share: f64,
     noise: Noise,
+    trace_share: f64,
+    trace_noise: Noise,
 }
 
 impl Collector {
@@ -25,6 +27,8 @@ impl Collector {
         Self {
             share: scenario.dirty,
             noise: Noise::stream(scenario.seed, "dirt", &position),
+            trace_share: scenario.dirty_trace,
+            trace_noise: Noise::stream(scenario.seed, "dirty trace", &position),
         }
     }
 
@@ -65,8 +69,26 @@ impl Collector {
         rank: usize,
         calls: impl Iterator<Item = f64>,
     ) {
-        if self.share <= 0.0 || self.noise.uniform() >= self.share {
-            rows.push(stamp, Metric::Trace, timer.name(), rank, calls);
+        if self.share > 0.0 && self.noise.uniform() < self.share {
+            return;
         }
+        let mut push = |calls: &mut dyn Iterator<Item = f64>| {
+            rows.push(stamp, Metric::Trace, timer.name(), rank, calls);
+        };
+        let mut calls = calls;
+        if self.trace_share <= 0.0 || self.trace_noise.uniform() >= self.trace_share {
+            return push(&mut calls);
+        }
+        let mut calls: Vec<f64> = calls.collect();
+        let call = (self.trace_noise.uniform() * (calls.len() / 2) as f64) as usize * 2;
+        match (self.trace_noise.uniform() * 4.0) as u32 {
+            0 => return,
+            // The call was still open when the row was written.
+            1 => calls.truncate(call + 1),
+            2 => calls.swap(call, call + 1),
+            // It begins inside the call before it.
+            _ => calls[call] -= 10.0,
+        }
+        push(&mut calls.into_iter());
     }
 }

@@ -15,8 +15,10 @@ pub struct Effects {
     pub recv: Vec<f64>,
     /// Seconds added to the loading of each microbatch.
     pub loader: Vec<f64>,
-    /// Slow links: both ends and the factor.
+    /// Slow links: from, to and the factor.
     pub links: Vec<(usize, usize, f64)>,
+    /// Time of what goes over the network of the rank's node.
+    pub network: Vec<f64>,
     /// Seconds added to the step.
     pub stall: f64,
 }
@@ -31,6 +33,7 @@ impl Effects {
             recv: vec![1.0; ranks],
             loader: vec![0.0; ranks],
             links: Vec::new(),
+            network: vec![1.0; ranks],
             stall: 0.0,
         };
         let lost_fault = scenario.rerun.and_then(|rerun| rerun.lost).filter(|_| step.lost);
@@ -57,9 +60,7 @@ impl Effects {
             self.compute[fault.rank] *= fault.factor;
         }
         for fault in &scenario.slow_nodes {
-            let first = fault.node * scenario.ranks_per_node;
-            let last = (first + scenario.ranks_per_node).min(self.compute.len());
-            for compute in &mut self.compute[first..last] {
+            for compute in &mut self.compute[scenario.ranks_of_node(fault.node)] {
                 *compute *= fault.factor;
             }
         }
@@ -72,34 +73,51 @@ impl Effects {
         for fault in &scenario.slow_loaders {
             self.loader[fault.rank] += fault.seconds;
         }
-        self.links = scenario
-            .slow_links
-            .iter()
-            .map(|fault| (fault.a, fault.b, fault.factor))
-            .collect();
+        for fault in &scenario.slow_node_networks {
+            for network in &mut self.network[scenario.ranks_of_node(fault.node)] {
+                *network *= fault.factor;
+            }
+        }
+        for fault in &scenario.slow_links {
+            self.links.push((fault.a, fault.b, fault.factor));
+            self.links.push((fault.b, fault.a, fault.factor));
+        }
+        for fault in &scenario.slow_links_one_way {
+            self.links.push((fault.a, fault.b, fault.factor));
+        }
     }
 
     /// Multiplier of a transfer from one rank to another.
-    pub fn transfer(&self, from: usize, to: usize) -> f64 {
+    pub fn transfer(&self, scenario: &Scenario, from: usize, to: usize) -> f64 {
         let link: f64 = self
             .links
             .iter()
-            .filter(|(a, b, _)| (*a, *b) == (from, to) || (*a, *b) == (to, from))
+            .filter(|(a, b, _)| (*a, *b) == (from, to))
             .map(|(_, _, factor)| factor)
             .product();
-        self.send[from] * self.recv[to] * link
+        if scenario.over_network(from, to) {
+            self.send[from] * self.recv[to] * self.network[from].max(self.network[to]) * link
+        } else {
+            link
+        }
     }
 
-    /// Multiplier of a collective: a member with a slow network holds up the ring.
-    pub fn collective(&self, members: &[usize]) -> f64 {
+    /// Multiplier of a collective: a ring is as fast as its slowest member. Alone, or inside a node with links of its
+    /// own, nothing goes over the network.
+    pub fn collective(&self, scenario: &Scenario, members: &[usize]) -> f64 {
+        let inside = |pair: &[usize]| !scenario.over_network(pair[0], pair[1]);
+        if members.windows(2).all(inside) {
+            return 1.0;
+        }
         members
             .iter()
-            .map(|&rank| self.send[rank].max(self.recv[rank]))
+            .map(|&rank| self.send[rank].max(self.recv[rank]).max(self.network[rank]))
             .fold(1.0, f64::max)
     }
 }
 
-fn acts(scenario: &Scenario, step: PlannedStep) -> bool {
+/// Whether the lasting faults act in `step`.
+pub fn acts(scenario: &Scenario, step: PlannedStep) -> bool {
     let begun = scenario.onset.is_none_or(|onset| step.iteration >= onset);
     let over = scenario.until.is_some_and(|until| step.iteration > until);
     let drawn = scenario.flaky.is_none_or(|share| {

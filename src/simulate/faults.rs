@@ -18,7 +18,7 @@ pub struct RankFactor {
 pub struct NodeFactor {
     /// Node number, 0-based; node K holds ranks `K * ranks_per_node ..`.
     pub node: usize,
-    /// Multiplier of the healthy compute time, at least 1.
+    /// Multiplier of the healthy time, at least 1.
     pub factor: f64,
 }
 
@@ -31,7 +31,7 @@ pub struct StageFactor {
     pub factor: f64,
 }
 
-/// The link between two pipeline neighbours, both directions, written `A-B:FACTOR`.
+/// The link between two pipeline neighbours, written `A-B:FACTOR`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct LinkFactor {
     /// One end (global rank).

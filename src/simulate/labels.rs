@@ -1,9 +1,10 @@
 //! What is true about a simulated job.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use super::culprits::{Culprits, Fault, culprits, network_places};
 use super::error::ScenarioError;
 use super::scenario::Scenario;
 use super::world::World;
@@ -24,13 +25,16 @@ pub struct Label {
     pub cp: usize,
     /// Expert-parallel size.
     pub ep: usize,
+    /// Virtual stages a rank; above 1 the schedule is interleaved.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub virtual_stages: usize,
     /// Order of the axes in the rank number.
     pub order: String,
-    /// Ranks with a lasting fault in the run that counts, ascending.
+    /// Ranks with a lasting fault in the run that counts, ascending; without those of `network_ranks`.
     pub slow_ranks: Vec<usize>,
     /// Largest factor of these faults; `None` without any (and for loaders, which add seconds).
     pub strength: Option<f64>,
-    /// Nodes of the slow ranks.
+    /// Nodes of the ranks with a fault, those of `network_ranks` included.
     pub slow_nodes: Vec<String>,
     /// The cause that costs the job most: `none`, `compute`, `network`, `data-loading`,
     /// `stage-imbalance` or `data-imbalance`.
@@ -39,7 +43,18 @@ pub struct Label {
     pub slow_stages: Vec<usize>,
     /// Ranks that the timers cannot tell from the slow ones, these included.
     pub same_as: Vec<usize>,
-    /// Both ends of the slow links.
+    /// Ranks whose network is at fault beside others that are slow themselves; where the network alone is at fault,
+    /// its ranks are the `slow_ranks`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub network_ranks: Vec<usize>,
+    /// The places of several faults of the network, or of one beside another fault: of each the nodes any of which is
+    /// right. Empty: any of `slow_nodes` is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub network_places: Vec<Vec<String>>,
+    /// What each cause costs a step in which its faults act, seconds; only where several causes have faults.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub cost_seconds: BTreeMap<String, f64>,
+    /// Both ends of the slow links, the sending one first where only one way is slow.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slow_links: Vec<[usize; 2]>,
     /// Largest number of seconds that a slow loader adds to a microbatch.
@@ -73,11 +88,13 @@ pub struct Label {
     pub seed: u64,
 }
 
-/// The ranks with faults of one cause, and what the faults cost a step.
-struct Culprits {
-    cause: &'static str,
-    ranks: BTreeSet<usize>,
-    seconds: f64,
+fn one() -> usize {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_one(value: &usize) -> bool {
+    *value == 1
 }
 
 impl Label {
@@ -90,9 +107,19 @@ impl Label {
     }
 
     pub(super) fn with_world(scenario: &Scenario, world: &World) -> Self {
-        let culprits = culprits(scenario);
-        let slow: BTreeSet<usize> = culprits.iter().flat_map(|c| c.ranks.clone()).collect();
-        let nodes: BTreeSet<usize> = slow.iter().map(|r| r / scenario.ranks_per_node).collect();
+        let culprits = culprits(scenario, world);
+        let ranks = |holds: &dyn Fn(Fault) -> bool| -> BTreeSet<usize> {
+            let some = culprits.iter().filter(|c| holds(c.fault));
+            some.flat_map(|c| c.ranks.iter().copied()).collect()
+        };
+        let all = ranks(&|_| true);
+        // Who computes slowly is named by rank, whose network is slow by node: beside each other they stand apart.
+        let mixed = culprits.len() > 1 && scenario.has_network_fault();
+        let slow = ranks(&|fault| !mixed || fault != Fault::Network);
+        let network = ranks(&|fault| mixed && fault == Fault::Network);
+        let nodes: BTreeSet<usize> = all.iter().map(|rank| scenario.node(*rank)).collect();
+        let places = network_places(scenario);
+        let links = scenario.slow_links.iter().chain(&scenario.slow_links_one_way);
         let stages: BTreeSet<usize> = scenario.heavy_stages.iter().map(|h| h.stage).collect();
         Self {
             kind: scenario.kind.clone().unwrap_or_else(|| kind(scenario).to_owned()),
@@ -101,6 +128,7 @@ impl Label {
             dp: scenario.dp,
             cp: scenario.cp,
             ep: scenario.ep,
+            virtual_stages: scenario.virtual_stages,
             order: scenario.order.clone(),
             strength: strength(scenario),
             slow_nodes: nodes
@@ -109,13 +137,18 @@ impl Label {
                 .collect(),
             cause: cause(scenario, &culprits).to_owned(),
             slow_stages: stages.into_iter().collect(),
-            same_as: same_as(scenario, world, &culprits).into_iter().collect(),
+            same_as: same_as(scenario, world, &culprits, mixed).into_iter().collect(),
             lost_ranks: (scenario.rerun.and_then(|rerun| rerun.lost).into_iter())
                 .map(|lost| lost.rank)
                 .filter(|rank| !slow.contains(rank))
                 .collect(),
             slow_ranks: slow.into_iter().collect(),
-            slow_links: scenario.slow_links.iter().map(|l| [l.a, l.b]).collect(),
+            network_ranks: network.into_iter().collect(),
+            network_places: if mixed || places.len() > 1 { places } else { Vec::new() },
+            cost_seconds: (culprits.iter().filter(|_| culprits.len() > 1))
+                .map(|c| (c.fault.cause().to_owned(), (c.seconds * 1e6).round() / 1e6))
+                .collect(),
+            slow_links: links.map(|l| [l.a, l.b]).collect(),
             loader_seconds: scenario.slow_loaders.iter().map(|l| l.seconds).reduce(f64::max),
             onset: scenario.onset,
             until: scenario.until,
@@ -130,53 +163,14 @@ impl Label {
     }
 }
 
-fn culprits(scenario: &Scenario) -> Vec<Culprits> {
-    let step = 3.0 * scenario.stage_seconds * scenario.microbatches as f64;
-    let transfers = 2.0 * scenario.transfer_seconds * scenario.microbatches as f64;
-    let mut compute: BTreeSet<usize> = scenario.slow_ranks.iter().map(|f| f.rank).collect();
-    for fault in &scenario.slow_nodes {
-        let first = fault.node * scenario.ranks_per_node;
-        compute.extend(first..(first + scenario.ranks_per_node).min(scenario.ranks()));
-    }
-    let by_compute =
-        largest((scenario.slow_ranks.iter().map(|f| f.factor)).chain(scenario.slow_nodes.iter().map(|f| f.factor)));
-    let cards = scenario.slow_send.iter().chain(&scenario.slow_recv);
-    let links = scenario.slow_links.iter();
-    let mut network: BTreeSet<usize> = cards.clone().map(|f| f.rank).collect();
-    network.extend(links.clone().flat_map(|l| [l.a, l.b]));
-    let by_network = largest(cards.map(|f| f.factor).chain(links.map(|l| l.factor)));
-    let loaders = scenario.slow_loaders.iter();
-    let by_loading = loaders.clone().map(|l| l.seconds).fold(0.0, f64::max);
-    let all = [
-        Culprits {
-            cause: "compute",
-            ranks: compute,
-            seconds: (by_compute - 1.0) * step,
-        },
-        Culprits {
-            cause: "network",
-            ranks: network,
-            seconds: (by_network - 1.0) * transfers,
-        },
-        Culprits {
-            cause: "data-loading",
-            ranks: loaders.map(|l| l.rank).collect(),
-            seconds: by_loading * scenario.microbatches as f64,
-        },
-    ];
-    all.into_iter().filter(|c| !c.ranks.is_empty()).collect()
-}
-
-fn largest(factors: impl Iterator<Item = f64>) -> f64 {
-    factors.fold(1.0, f64::max)
-}
-
 fn strength(scenario: &Scenario) -> Option<f64> {
     (scenario.slow_ranks.iter().map(|f| f.factor))
         .chain(scenario.slow_nodes.iter().map(|f| f.factor))
         .chain(scenario.slow_send.iter().map(|f| f.factor))
         .chain(scenario.slow_recv.iter().map(|f| f.factor))
         .chain(scenario.slow_links.iter().map(|f| f.factor))
+        .chain(scenario.slow_links_one_way.iter().map(|f| f.factor))
+        .chain(scenario.slow_node_networks.iter().map(|f| f.factor))
         .reduce(f64::max)
 }
 
@@ -184,7 +178,7 @@ fn strength(scenario: &Scenario) -> Option<f64> {
 fn cause(scenario: &Scenario, culprits: &[Culprits]) -> &'static str {
     let worst = culprits.iter().max_by(|a, b| a.seconds.total_cmp(&b.seconds));
     if let Some(worst) = worst {
-        worst.cause
+        worst.fault.cause()
     } else if scenario.heavy_stages.iter().any(|h| h.factor > 1.0) {
         "stage-imbalance"
     } else if scenario.sequence_spread > 0.0 || scenario.expert_spread > 0.0 {
@@ -194,24 +188,24 @@ fn cause(scenario: &Scenario, culprits: &[Culprits]) -> &'static str {
     }
 }
 
-fn same_as(scenario: &Scenario, world: &World, culprits: &[Culprits]) -> BTreeSet<usize> {
+fn same_as(scenario: &Scenario, world: &World, culprits: &[Culprits], mixed: bool) -> BTreeSet<usize> {
     let mut same = BTreeSet::new();
-    for culprit in culprits {
+    for culprit in culprits.iter().filter(|c| !mixed || c.fault != Fault::Network) {
         for &rank in &culprit.ranks {
             same.insert(rank);
-            match culprit.cause {
+            match culprit.fault {
                 // Without a timer of their own, ranks that leave passes together look alike.
-                "compute" if !scenario.qkv => {
+                Fault::Compute if !scenario.qkv => {
                     let group = world.lockstep.iter().find(|group| group.contains(&rank));
                     same.extend(group.into_iter().flatten());
                 }
                 // Peers wait for the loader's broadcast inside the same timer.
-                "data-loading" => {
+                Fault::Loading => {
                     let peers = world.loader.iter().enumerate();
                     same.extend(peers.filter(|(_, from)| **from == rank).map(|(r, _)| r));
                 }
                 // Without a pipeline only the collectives show it, and they end for all at once.
-                "network" if scenario.pp == 1 => {
+                Fault::Network if scenario.pp == 1 => {
                     let group = world.data_groups.iter().find(|group| group.contains(&rank));
                     same.extend(group.into_iter().flatten());
                 }
@@ -240,11 +234,13 @@ fn kind(scenario: &Scenario) -> &'static str {
         (s.slow_ranks.len() > 1, "two-slow"),
         (compute && s.flaky.is_some(), "gpu-flaky"),
         (compute && s.onset.is_some(), "gpu-slow-onset"),
-        (compute && s.slow_ranks[0].factor < 1.06, "gpu-faint"),
+        (s.slow_ranks.first().is_some_and(|f| f.factor < 1.06), "gpu-faint"),
         (compute, "gpu-slow"),
         (!s.slow_send.is_empty(), "nic-send"),
         (!s.slow_recv.is_empty(), "nic-recv"),
         (!s.slow_links.is_empty(), "link-slow"),
+        (!s.slow_links_one_way.is_empty(), "link-one-way"),
+        (!s.slow_node_networks.is_empty(), "node-network"),
         (!s.slow_loaders.is_empty(), "loader"),
         (heavy, "stage-imbalance"),
         (s.sequence_spread > 0.0, "seq-imbalance"),
@@ -300,7 +296,29 @@ mod tests {
             s.slow_send = vec![rank(9, 30.0)];
         });
         assert_eq!(label.cause, "network");
-        assert_eq!(label.slow_ranks, [1, 9]);
+        assert_eq!((label.slow_ranks, label.same_as), (vec![1], vec![1]));
+        assert_eq!((label.network_ranks, label.slow_nodes.len()), (vec![9], 2));
+        assert_eq!(label.network_places, [["gpu-001"]]);
+        assert!(label.cost_seconds["network"] > label.cost_seconds["compute"]);
+    }
+
+    #[test]
+    fn the_network_alone_stands_with_its_ranks_and_all_its_places() {
+        let node = |node| NodeFactor { node, factor: 8.0 };
+        let one = label(|s| s.slow_node_networks = vec![node(1)]);
+        assert_eq!((one.kind.as_str(), one.cause.as_str()), ("node-network", "network"));
+        assert_eq!(one.slow_ranks, (8..16).collect::<Vec<_>>());
+        assert!(one.network_ranks.is_empty() && one.network_places.is_empty() && one.cost_seconds.is_empty());
+        let two = label(|s| s.slow_node_networks = vec![node(1), node(3)]);
+        assert_eq!(two.network_places, [["gpu-001"], ["gpu-003"]]);
+    }
+
+    #[test]
+    fn slow_nodes_have_a_kind_of_their_own() {
+        assert_eq!(
+            label(|s| s.slow_nodes = vec![NodeFactor { node: 1, factor: 1.4 }]).kind,
+            "node-slow"
+        );
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Simulated jobs with a known truth: timers of a Megatron-LM job in the `megatron_metrics` schema.
 //!
-//! A [`Scenario`] describes shape, noise and faults. Each step runs a non-interleaved 1F1B pipeline
+//! A [`Scenario`] describes shape, noise and faults. Each step runs a 1F1B pipeline, interleaved or not,
 //! in which every send and receive is a rendezvous, tensor-parallel peers leave each pass together
 //! and data-parallel collectives start with their last member, so that a slow rank shows up as
 //! waiting elsewhere, as it does in real jobs. The same scenario gives the same rows, whatever the
@@ -8,10 +8,12 @@
 //!
 //! [`simulate`] keeps a job in memory, [`write_job`] streams it into a folder.
 
+mod culprits;
 mod dirt;
 mod effects;
 mod error;
 pub mod faults;
+pub mod interleaved;
 mod labels;
 mod noise;
 mod passes;
@@ -23,6 +25,7 @@ pub mod schedule;
 mod step;
 mod timers;
 mod validate;
+mod validate_faults;
 mod world;
 mod write;
 

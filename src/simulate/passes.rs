@@ -12,9 +12,9 @@ use super::world::World;
 const BACKWARD: f64 = 2.0;
 /// Share of the forward pass that is the QKV projection.
 const QKV: f64 = 0.118;
-/// Extra work of the first stage (embedding) and of the last (logits, loss).
-const FIRST_EXTRA: f64 = 1.01;
-const LAST_EXTRA: f64 = 1.02;
+/// Extra work of the first stage (embedding) and of the last (logits, loss), of a stage's.
+const FIRST_EXTRA: f64 = 0.01;
+const LAST_EXTRA: f64 = 0.02;
 /// Loading a microbatch on the first stage, and taking the labels on the last, seconds.
 const LOAD_FIRST: f64 = 0.003;
 const LOAD_LAST: f64 = 0.0005;
@@ -25,7 +25,7 @@ const PEER_NOISE: f64 = 5e-5;
 /// Steps over which the start-up of a run fades.
 const STARTUP_STEPS: u32 = 10;
 
-/// Durations of the passes of all ranks; `[rank * microbatches + microbatch]`.
+/// Durations of the passes of all ranks; `[rank * passes + pass]`, chunk by chunk of the model.
 pub struct Passes {
     /// Forward passes, seconds.
     pub forward: Vec<f64>,
@@ -57,8 +57,8 @@ fn own_passes(
     noise: &mut Noise,
     times: &mut StepTimes,
 ) -> Passes {
-    let microbatches = scenario.microbatches;
-    let cells = scenario.ranks() * microbatches;
+    let count = scenario.passes();
+    let cells = scenario.ranks() * count;
     let mut passes = Passes {
         forward: vec![0.0; cells],
         backward: vec![0.0; cells],
@@ -73,18 +73,26 @@ fn own_passes(
     };
     for rank in 0..scenario.ranks() {
         let c = world.at[rank];
-        let mut level = scenario.stage_seconds
-            * stage_work(scenario, c.pp)
-            * sequence[c.dp]
-            * world.compute[rank]
-            * effects.compute[rank];
-        if startup > 0.0 {
-            level *= 1.0 + startup * (0.5 + noise.uniform());
-        }
+        let startup = if startup > 0.0 {
+            1.0 + startup * (0.5 + noise.uniform())
+        } else {
+            1.0
+        };
+        let levels: Vec<f64> = (0..scenario.virtual_stages)
+            .map(|chunk| {
+                scenario.stage_seconds
+                    * chunk_work(scenario, c.pp, chunk)
+                    * sequence[c.dp]
+                    * world.compute[rank]
+                    * effects.compute[rank]
+                    * startup
+            })
+            .collect();
         let experts = load(noise, scenario.expert_spread);
         let mut own = 0.0;
-        for k in 0..microbatches {
-            let cell = rank * microbatches + k;
+        for k in 0..count {
+            let level = levels[k / scenario.microbatches];
+            let cell = rank * count + k;
             let forward = level * call(scenario, noise);
             own += forward;
             passes.forward[cell] = forward * experts;
@@ -107,17 +115,18 @@ fn load_batches(
     times: &mut StepTimes,
     passes: &mut Passes,
 ) {
-    let microbatches = scenario.microbatches;
+    let (microbatches, count) = (scenario.microbatches, scenario.passes());
     let mut loads = vec![0.0; scenario.ranks() * microbatches];
+    // What it takes, and the first of the passes in which it happens: those of the model's first or last chunk.
     let base = |stage: usize| {
         if stage == 0 {
-            Some(LOAD_FIRST)
+            Some((LOAD_FIRST, 0))
         } else {
-            (stage + 1 == scenario.pp).then_some(LOAD_LAST)
+            (stage + 1 == scenario.pp).then_some((LOAD_LAST, count - microbatches))
         }
     };
     for (rank, c) in world.at.iter().enumerate() {
-        let Some(seconds) = base(c.pp).filter(|_| c.tp == 0) else {
+        let Some((seconds, _)) = base(c.pp).filter(|_| c.tp == 0) else {
             continue;
         };
         for load in &mut loads[rank * microbatches..(rank + 1) * microbatches] {
@@ -125,13 +134,13 @@ fn load_batches(
         }
     }
     for (rank, c) in world.at.iter().enumerate() {
-        if base(c.pp).is_none() {
+        let Some((_, first)) = base(c.pp) else {
             continue;
-        }
+        };
         let from = world.loader[rank] * microbatches;
         let mut total = 0.0;
         for k in 0..microbatches {
-            passes.forward[rank * microbatches + k] += loads[from + k];
+            passes.forward[rank * count + first + k] += loads[from + k];
             total += loads[from + k];
         }
         if world.loader[rank] != rank {
@@ -143,29 +152,28 @@ fn load_batches(
 
 /// Peers exchange data inside each pass: all of them take as long as the slowest.
 fn leave_together(scenario: &Scenario, world: &World, noise: &mut Noise, passes: &mut Passes) {
-    let microbatches = scenario.microbatches;
+    let count = scenario.passes();
     for group in world.lockstep.iter().filter(|group| group.len() > 1) {
         for durations in [&mut passes.forward, &mut passes.backward] {
-            for k in 0..microbatches {
-                let slowest = group
-                    .iter()
-                    .map(|rank| durations[rank * microbatches + k])
-                    .fold(0.0, f64::max);
+            for k in 0..count {
+                let slowest = group.iter().map(|rank| durations[rank * count + k]).fold(0.0, f64::max);
                 for rank in group {
-                    durations[rank * microbatches + k] = slowest * noise.factor(PEER_NOISE);
+                    durations[rank * count + k] = slowest * noise.factor(PEER_NOISE);
                 }
             }
         }
     }
 }
 
-fn stage_work(scenario: &Scenario, stage: usize) -> f64 {
-    let mut work = 1.0;
-    if scenario.pp > 1 && stage == 0 {
-        work *= FIRST_EXTRA;
+/// Work of a model chunk of a stage; all chunks of a middle stage make 1.
+fn chunk_work(scenario: &Scenario, stage: usize, chunk: usize) -> f64 {
+    let chunks = scenario.virtual_stages as f64;
+    let mut work = 1.0 / chunks;
+    if scenario.pp > 1 && stage == 0 && chunk == 0 {
+        work *= 1.0 + chunks * FIRST_EXTRA;
     }
-    if scenario.pp > 1 && stage + 1 == scenario.pp {
-        work *= LAST_EXTRA;
+    if scenario.pp > 1 && stage + 1 == scenario.pp && chunk + 1 == scenario.virtual_stages {
+        work *= 1.0 + chunks * LAST_EXTRA;
     }
     for heavy in scenario.heavy_stages.iter().filter(|h| h.stage == stage) {
         work *= heavy.factor;

@@ -7,15 +7,20 @@
 use super::schedule::{Direction, Half, Op};
 use super::timers::Timer;
 
+/// What a call takes that has nothing to send or receive, seconds.
+const EMPTY_CALL: f64 = 2e-5;
+
 /// Shape of a pipeline and the durations (seconds) of what happens in it.
 #[derive(Debug, Clone)]
 pub struct Pipeline {
     /// Number of stages.
     pub stages: usize,
+    /// Number of links: one less, or as many where the last stage sends to the first.
+    pub links: usize,
     /// Ranks a stage.
     pub lanes: usize,
-    /// Microbatches a step.
-    pub microbatches: usize,
+    /// Passes a step in one direction: microbatches, times the chunks of a stage.
+    pub passes: usize,
     /// Forward passes, indexed by [`Pipeline::pass`].
     pub forward: Vec<f64>,
     /// Backward passes, indexed by [`Pipeline::pass`].
@@ -43,29 +48,28 @@ pub struct Call {
 
 impl Pipeline {
     /// A pipeline in which everything takes no time.
-    pub fn new(stages: usize, lanes: usize, microbatches: usize) -> Self {
-        let passes = stages * lanes * microbatches;
-        let transfers = 2 * (stages - 1) * lanes * microbatches;
+    pub fn new(stages: usize, links: usize, lanes: usize, passes: usize) -> Self {
         Self {
             stages,
+            links,
             lanes,
-            microbatches,
-            forward: vec![0.0; passes],
-            backward: vec![0.0; passes],
-            transfers: vec![0.0; transfers],
+            passes,
+            forward: vec![0.0; stages * lanes * passes],
+            backward: vec![0.0; stages * lanes * passes],
+            transfers: vec![0.0; 2 * links * lanes * passes],
             entry_wait_in_pass: false,
         }
     }
 
     /// Index of a pass in `forward` and `backward`.
-    pub fn pass(&self, stage: usize, lane: usize, microbatch: usize) -> usize {
-        (stage * self.lanes + lane) * self.microbatches + microbatch
+    pub fn pass(&self, stage: usize, lane: usize, pass: usize) -> usize {
+        (stage * self.lanes + lane) * self.passes + pass
     }
 
     /// Index of a transfer in `transfers`.
     pub fn transfer(&self, half: Half, lane: usize) -> usize {
-        let direction = half.direction as usize * (self.stages - 1) + half.link;
-        (direction * self.lanes + lane) * self.microbatches + half.microbatch
+        let direction = half.direction as usize * self.links + half.link;
+        (direction * self.lanes + lane) * self.passes + half.microbatch
     }
 
     /// Runs the operation lists (one a stage) from time 0; `record` gets every call in the order
@@ -91,10 +95,10 @@ impl Pipeline {
                         Op::Backward(k) => {
                             self.do_pass(stage, k, Timer::BackwardCompute, clock, &mut record);
                         }
-                        Op::Exchange { timer, send, recv } => {
+                        Op::Exchange { timer, sends, recvs } => {
                             if !posted[stage] {
-                                for (half, posts) in [(send, &mut sent), (recv, &mut received)] {
-                                    if let Some(half) = half {
+                                for (halves, posts) in [(sends, &mut sent), (recvs, &mut received)] {
+                                    for half in halves.into_iter().flatten() {
                                         for (lane, &now) in clock.iter().enumerate() {
                                             posts[self.transfer(half, lane)] = now;
                                         }
@@ -102,7 +106,8 @@ impl Pipeline {
                                 }
                                 posted[stage] = true;
                             }
-                            let open = [send, recv].into_iter().flatten().any(|half| {
+                            let halves = || sends.into_iter().chain(recvs).flatten();
+                            let open = halves().any(|half| {
                                 let i = self.transfer(half, 0);
                                 sent[i].is_nan() || received[i].is_nan()
                             });
@@ -111,14 +116,17 @@ impl Pipeline {
                             }
                             posted[stage] = false;
                             for (lane, clock) in clock.iter_mut().enumerate() {
-                                let end = [send, recv]
-                                    .into_iter()
-                                    .flatten()
+                                let least = if halves().next().is_some() {
+                                    *clock
+                                } else {
+                                    *clock + EMPTY_CALL
+                                };
+                                let end = halves()
                                     .map(|half| {
                                         let i = self.transfer(half, lane);
                                         sent[i].max(received[i]) + self.transfers[i]
                                     })
-                                    .fold(*clock, f64::max);
+                                    .fold(least, f64::max);
                                 record(Call {
                                     stage,
                                     lane,
@@ -137,12 +145,12 @@ impl Pipeline {
         }
         debug_assert!(
             next.iter().zip(lists).all(|(n, ops)| *n == ops.len()),
-            "1F1B lists cannot deadlock"
+            "no schedule gets stuck"
         );
         clock
     }
 
-    fn do_pass(&self, stage: usize, microbatch: usize, timer: Timer, clock: &mut [f64], record: &mut impl FnMut(Call)) {
+    fn do_pass(&self, stage: usize, pass: usize, timer: Timer, clock: &mut [f64], record: &mut impl FnMut(Call)) {
         let durations = if timer == Timer::ForwardCompute {
             &self.forward
         } else {
@@ -151,7 +159,7 @@ impl Pipeline {
         let together = clock.iter().copied().fold(0.0, f64::max);
         for (lane, clock) in clock.iter_mut().enumerate() {
             let start = if self.entry_wait_in_pass { *clock } else { together };
-            let end = together + durations[self.pass(stage, lane, microbatch)];
+            let end = together + durations[self.pass(stage, lane, pass)];
             record(Call {
                 stage,
                 lane,
@@ -174,7 +182,7 @@ mod tests {
 
     fn run(pipeline: &Pipeline) -> Vec<Call> {
         let lists: Vec<_> = (0..pipeline.stages)
-            .map(|s| one_f_one_b(s, pipeline.stages, pipeline.microbatches))
+            .map(|s| one_f_one_b(s, pipeline.stages, pipeline.passes))
             .collect();
         let mut calls = Vec::new();
         pipeline.run(&lists, |call| calls.push(call));
@@ -182,7 +190,7 @@ mod tests {
     }
 
     fn even(stages: usize, microbatches: usize, slow: Option<usize>) -> Pipeline {
-        let mut p = Pipeline::new(stages, 1, microbatches);
+        let mut p = Pipeline::new(stages, stages - 1, 1, microbatches);
         for stage in 0..stages {
             let factor = if slow == Some(stage) { 1.5 } else { 1.0 };
             for k in 0..microbatches {
@@ -247,7 +255,7 @@ mod tests {
 
     #[test]
     fn lanes_enter_a_pass_together() {
-        let mut p = Pipeline::new(2, 2, 2);
+        let mut p = Pipeline::new(2, 1, 2, 2);
         p.forward.fill(1.0);
         p.backward.fill(2.0);
         // Lane 1's transfers are slow: lane 0 must wait for it before each pass.

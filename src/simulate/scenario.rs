@@ -1,5 +1,7 @@
 //! The description of a simulated job.
 
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
 
 use super::faults::{LinkFactor, NodeFactor, RankFactor, RankSeconds, Rerun, StageFactor, Stall, Transient};
@@ -32,6 +34,10 @@ pub struct Scenario {
     pub order: String,
     /// Ranks a node.
     pub ranks_per_node: usize,
+    /// Model chunks a rank; above 1 the schedule is interleaved.
+    pub virtual_stages: usize,
+    /// In an interleaved schedule, sends and receives are issued beside the passes of the other direction.
+    pub overlap_p2p: bool,
     /// Microbatches a step and replica.
     pub microbatches: usize,
     /// Number of iterations.
@@ -42,6 +48,15 @@ pub struct Scenario {
     pub stage_seconds: f64,
     /// Transfer of one microbatch between two stages, seconds.
     pub transfer_seconds: f64,
+    /// The same between stages on one node, which then does not use the network; `None`: all
+    /// transfers are alike.
+    pub intra_node_seconds: Option<f64>,
+    /// Relative standard deviation of a single transfer.
+    pub transfer_noise: f64,
+    /// Share of transfers that take 2 to 30 times as long, mostly little.
+    pub transfer_outliers: f64,
+    /// Relative standard deviation of the links' lasting differences.
+    pub link_spread: f64,
     /// Relative standard deviation of a single call.
     pub noise: f64,
     /// Relative standard deviation of the ranks' lasting differences.
@@ -74,6 +89,10 @@ pub struct Scenario {
     pub slow_recv: Vec<RankFactor>,
     /// Slow links between pipeline neighbours.
     pub slow_links: Vec<LinkFactor>,
+    /// Links that are slow from the first rank to the second only.
+    pub slow_links_one_way: Vec<LinkFactor>,
+    /// Nodes whose network is slow: what their ranks send and receive, and collectives over it.
+    pub slow_node_networks: Vec<NodeFactor>,
     /// Ranks whose data loader is slow.
     pub slow_loaders: Vec<RankSeconds>,
     /// Stages with more work.
@@ -97,6 +116,9 @@ pub struct Scenario {
     /// Share of rows lost; above 0 also a timer that is 0 on a third of the ranks, and a quarter
     /// of the share each of NaN, negative and doubled rows.
     pub dirty: f64,
+    /// Share of trace rows that are lost or damaged: a call without end, ends before starts, calls
+    /// that overlap.
+    pub dirty_trace: f64,
 }
 
 impl Default for Scenario {
@@ -112,11 +134,17 @@ impl Default for Scenario {
             ep: 1,
             order: DEFAULT_ORDER.into(),
             ranks_per_node: 8,
+            virtual_stages: 1,
+            overlap_p2p: false,
             microbatches: 8,
             iterations: 40,
             first_iteration: 1,
             stage_seconds: 0.2,
             transfer_seconds: 0.004,
+            intra_node_seconds: None,
+            transfer_noise: 0.05,
+            transfer_outliers: 0.0,
+            link_spread: 0.02,
             noise: 0.009,
             rank_spread: 0.006,
             outliers: 0.0,
@@ -133,6 +161,8 @@ impl Default for Scenario {
             slow_send: Vec::new(),
             slow_recv: Vec::new(),
             slow_links: Vec::new(),
+            slow_links_one_way: Vec::new(),
+            slow_node_networks: Vec::new(),
             slow_loaders: Vec::new(),
             heavy_stages: Vec::new(),
             sequence_spread: 0.0,
@@ -144,6 +174,7 @@ impl Default for Scenario {
             stalls: Vec::new(),
             rerun: None,
             dirty: 0.0,
+            dirty_trace: 0.0,
         }
     }
 }
@@ -171,6 +202,21 @@ impl Scenario {
         self.first_iteration.saturating_add(self.iterations.saturating_sub(1))
     }
 
+    /// Passes a step of a rank in one direction: one a microbatch and model chunk.
+    pub fn passes(&self) -> usize {
+        self.virtual_stages * self.microbatches
+    }
+
+    /// Whether the model's chunks are interleaved over the stages.
+    pub fn interleaved(&self) -> bool {
+        self.virtual_stages > 1
+    }
+
+    /// Links of a pipeline: link `i` leads from stage `i` to the next, in an interleaved one the last back to the first.
+    pub fn links(&self) -> usize {
+        if self.interleaved() { self.pp } else { self.pp - 1 }
+    }
+
     /// Sizes of the dense grid (experts do not take part in it).
     pub fn sizes(&self) -> Sizes {
         Sizes {
@@ -195,11 +241,32 @@ impl Scenario {
 
     /// Whether a fault that `onset`, `until` and `flaky` govern is set.
     pub fn has_lasting_fault(&self) -> bool {
-        !(self.slow_ranks.is_empty()
-            && self.slow_nodes.is_empty()
-            && self.slow_send.is_empty()
+        self.has_network_fault()
+            || !(self.slow_ranks.is_empty() && self.slow_nodes.is_empty() && self.slow_loaders.is_empty())
+    }
+
+    /// Whether something communicates slowly.
+    pub fn has_network_fault(&self) -> bool {
+        !(self.slow_send.is_empty()
             && self.slow_recv.is_empty()
             && self.slow_links.is_empty()
-            && self.slow_loaders.is_empty())
+            && self.slow_links_one_way.is_empty()
+            && self.slow_node_networks.is_empty())
+    }
+
+    /// The node of a rank.
+    pub fn node(&self, rank: usize) -> usize {
+        rank / self.ranks_per_node.max(1)
+    }
+
+    /// The ranks of a node.
+    pub fn ranks_of_node(&self, node: usize) -> Range<usize> {
+        let first = node * self.ranks_per_node;
+        first..(first + self.ranks_per_node).min(self.ranks())
+    }
+
+    /// Whether what two ranks send each other goes over the network.
+    pub fn over_network(&self, one: usize, other: usize) -> bool {
+        self.intra_node_seconds.is_none() || self.node(one) != self.node(other)
     }
 }

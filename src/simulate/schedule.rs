@@ -1,4 +1,4 @@
-//! The non-interleaved 1F1B schedule, as one list of operations a stage.
+//! Operations of a pipeline stage, and the non-interleaved 1F1B schedule as one list of them a stage.
 
 use super::timers::Timer;
 
@@ -12,32 +12,33 @@ pub enum Direction {
     Backward,
 }
 
-/// One end of a transfer of one microbatch over one link. Link `i` joins stages `i` and `i + 1`.
+/// One end of a transfer over one link. Link `i` joins stages `i` and `i + 1`; in an interleaved schedule the last one
+/// joins the last stage and the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Half {
     /// Which way the data moves.
     pub direction: Direction,
     /// The link that carries it.
     pub link: usize,
-    /// 0-based microbatch.
+    /// 0-based microbatch; interleaved: chunk of the link's upper end * microbatches + microbatch.
     pub microbatch: usize,
 }
 
 /// What a stage does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Op {
-    /// Forward pass of a microbatch.
+    /// Forward pass of a microbatch; interleaved: chunk * microbatches + microbatch.
     Forward(usize),
-    /// Backward pass of a microbatch.
+    /// Backward pass, likewise.
     Backward(usize),
-    /// A call of a point-to-point timer: one transfer, or a fused pair posted together.
+    /// A call of a point-to-point timer: a transfer, or several posted together.
     Exchange {
         /// The timer around the call.
         timer: Timer,
         /// What the stage sends.
-        send: Option<Half>,
+        sends: [Option<Half>; 2],
         /// What the stage receives.
-        recv: Option<Half>,
+        recvs: [Option<Half>; 2],
     },
 }
 
@@ -63,7 +64,11 @@ pub fn one_f_one_b(stage: usize, stages: usize, microbatches: usize) -> Vec<Op> 
     let mut ops = Vec::with_capacity(4 * microbatches + 4);
     let exchange = |ops: &mut Vec<Op>, timer, send: Option<Half>, recv: Option<Half>| {
         if send.is_some() || recv.is_some() {
-            ops.push(Op::Exchange { timer, send, recv });
+            ops.push(Op::Exchange {
+                timer,
+                sends: [send, None],
+                recvs: [recv, None],
+            });
         }
     };
     for k in 0..warmup {
@@ -143,11 +148,11 @@ mod tests {
                 lists[stage]
                     .iter()
                     .filter_map(|op| match op {
-                        Op::Exchange { send, recv, .. } => {
+                        Op::Exchange { sends, recvs, .. } => {
                             if sent {
-                                *send
+                                sends[0]
                             } else {
-                                *recv
+                                recvs[0]
                             }
                         }
                         _ => None,

@@ -21,8 +21,7 @@ const OPTIMIZER: [f64; OPTIMIZER_PARTS] = [0.004, 0.003, 0.004, 0.002, 0.05, 0.0
 const NORM_SYNC: f64 = 0.001;
 /// Logging and the like at the end of a step, seconds.
 const STEP_REST: f64 = 0.012;
-/// Relative noise of transfers, collectives and the rest.
-const TRANSFER_NOISE: f64 = 0.05;
+/// Relative noise of collectives and the rest.
 const COLLECTIVE_NOISE: f64 = 0.01;
 const REST_NOISE: f64 = 0.1;
 
@@ -94,7 +93,7 @@ pub fn step(scenario: &Scenario, world: &World, at: PlannedStep) -> StepTimes {
         }
     }
     let mut noise = Noise::stream(scenario.seed, "after", &position);
-    sync_gradients(world, &effects, &mut noise, &mut ready, &mut times);
+    sync_gradients(scenario, world, &effects, &mut noise, &mut ready, &mut times);
     optimize(scenario, world, &effects, &mut noise, &mut ready, &mut times);
     let end = ready.iter().copied().fold(0.0, f64::max);
     times.interval = end + STEP_REST * noise.factor(REST_NOISE) + effects.stall;
@@ -112,34 +111,38 @@ fn pipeline(
     effects: &Effects,
     noise: &mut Noise,
 ) -> Pipeline {
-    let (stages, microbatches) = (scenario.pp, scenario.microbatches);
+    let (stages, passes_each) = (scenario.pp, scenario.passes());
     let lanes = scenario.tp * scenario.cp;
-    let mut pipeline = Pipeline::new(stages, lanes, microbatches);
+    let mut pipeline = Pipeline::new(stages, scenario.links(), lanes, passes_each);
     pipeline.entry_wait_in_pass = scenario.entry_wait;
     for (place, &rank) in replica.iter().enumerate() {
         let to = pipeline.pass(place / lanes, place % lanes, 0);
-        let from = rank * microbatches;
-        pipeline.forward[to..to + microbatches].copy_from_slice(&passes.forward[from..from + microbatches]);
-        pipeline.backward[to..to + microbatches].copy_from_slice(&passes.backward[from..from + microbatches]);
+        let from = rank * passes_each;
+        pipeline.forward[to..to + passes_each].copy_from_slice(&passes.forward[from..from + passes_each]);
+        pipeline.backward[to..to + passes_each].copy_from_slice(&passes.backward[from..from + passes_each]);
     }
     for direction in DIRECTIONS {
-        for link in 0..stages - 1 {
+        for link in 0..scenario.links() {
             for lane in 0..lanes {
-                let (up, down) = (replica[link * lanes + lane], replica[(link + 1) * lanes + lane]);
+                let next = (link + 1) % stages;
+                let (up, down) = (replica[link * lanes + lane], replica[next * lanes + lane]);
                 let (from, to) = match direction {
                     Direction::Forward => (up, down),
                     Direction::Backward => (down, up),
                 };
-                let level =
-                    scenario.transfer_seconds * world.link[from][direction as usize] * effects.transfer(from, to);
-                for microbatch in 0..microbatches {
+                let healthy = match scenario.intra_node_seconds {
+                    Some(seconds) if !scenario.over_network(from, to) => seconds,
+                    _ => scenario.transfer_seconds,
+                };
+                let level = healthy * world.link[from][direction as usize] * effects.transfer(scenario, from, to);
+                for microbatch in 0..passes_each {
                     let half = Half {
                         direction,
                         link,
                         microbatch,
                     };
                     let i = pipeline.transfer(half, lane);
-                    pipeline.transfers[i] = level * noise.factor(TRANSFER_NOISE);
+                    pipeline.transfers[i] = level * transfer(scenario, noise);
                 }
             }
         }
@@ -147,8 +150,19 @@ fn pipeline(
     pipeline
 }
 
+/// What a single transfer takes, relative to the link's level.
+fn transfer(scenario: &Scenario, noise: &mut Noise) -> f64 {
+    let factor = noise.factor(scenario.transfer_noise);
+    if scenario.transfer_outliers > 0.0 && noise.uniform() < scenario.transfer_outliers {
+        factor * 2.0 * 15_f64.powf(noise.uniform().powi(2))
+    } else {
+        factor
+    }
+}
+
 /// A collective over each data group: it starts with the last member and ends for all at once.
 fn collective(
+    scenario: &Scenario,
     world: &World,
     effects: &Effects,
     noise: &mut Noise,
@@ -159,7 +173,8 @@ fn collective(
     for (group, members) in world.data_groups.iter().enumerate() {
         let last = members.iter().map(|&r| ready[r]).fold(0.0, f64::max);
         let own = if members.len() > 1 { seconds } else { ALONE };
-        let end = last + own * world.collective[group] * effects.collective(members) * noise.factor(COLLECTIVE_NOISE);
+        let factor = effects.collective(scenario, members);
+        let end = last + own * world.collective[group] * factor * noise.factor(COLLECTIVE_NOISE);
         for &rank in members {
             record(rank, end - ready[rank]);
             ready[rank] = end;
@@ -167,8 +182,15 @@ fn collective(
     }
 }
 
-fn sync_gradients(world: &World, effects: &Effects, noise: &mut Noise, ready: &mut [f64], times: &mut StepTimes) {
-    collective(world, effects, noise, GRADS_SYNC, ready, |rank, seconds| {
+fn sync_gradients(
+    scenario: &Scenario,
+    world: &World,
+    effects: &Effects,
+    noise: &mut Noise,
+    ready: &mut [f64],
+    times: &mut StepTimes,
+) {
+    collective(scenario, world, effects, noise, GRADS_SYNC, ready, |rank, seconds| {
         times.set(Timer::AllGradsSync, rank, seconds);
     });
     // The step began at 0 on all ranks, behind a barrier.
@@ -206,9 +228,17 @@ fn optimize(
         times.set(Timer::OptimizerInnerStep, rank, update);
         ready[rank] = start + norm + zeros + update + back;
     }
-    collective(world, effects, noise, PARAMS_GATHER, ready, |rank, seconds| {
-        times.set(Timer::ParamsAllGather, rank, seconds);
-    });
+    collective(
+        scenario,
+        world,
+        effects,
+        noise,
+        PARAMS_GATHER,
+        ready,
+        |rank, seconds| {
+            times.set(Timer::ParamsAllGather, rank, seconds);
+        },
+    );
     for (rank, &end) in ready.iter().enumerate() {
         times.set(Timer::Optimizer, rank, end - start);
     }

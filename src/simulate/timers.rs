@@ -12,12 +12,16 @@ pub enum Timer {
     BackwardRecv,
     /// Gradient of a cool-down microbatch to the previous stage.
     BackwardSend,
+    /// Interleaved: gradient to the previous stage, gradient from the next.
+    BackwardSendBackwardRecv,
     /// Steady state: gradient to the previous stage, activation from it.
     BackwardSendForwardRecv,
     /// Loading and broadcasting a microbatch, inside `forward-compute`.
     BatchGenerator,
     /// All microbatches and the gradient reduction.
     ForwardBackward,
+    /// Interleaved, steady state: activation and gradient out, activation and gradient in.
+    ForwardBackwardSendForwardBackwardRecv,
     /// Forward passes.
     ForwardCompute,
     /// Activation of a warm-up microbatch from the previous stage.
@@ -26,6 +30,8 @@ pub enum Timer {
     ForwardSend,
     /// Steady state: activation to the next stage, gradient from it.
     ForwardSendBackwardRecv,
+    /// Interleaved: activation to the next stage, activation from the previous.
+    ForwardSendForwardRecv,
     /// The whole step; equal on all ranks.
     IntervalTime,
     /// The optimizer step, gather of the parameters included.
@@ -50,18 +56,21 @@ pub enum Timer {
 
 impl Timer {
     /// Every timer, in row order.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 24] = [
         Self::AllGradsSync,
         Self::BackwardCompute,
         Self::BackwardRecv,
         Self::BackwardSend,
+        Self::BackwardSendBackwardRecv,
         Self::BackwardSendForwardRecv,
         Self::BatchGenerator,
         Self::ForwardBackward,
+        Self::ForwardBackwardSendForwardBackwardRecv,
         Self::ForwardCompute,
         Self::ForwardRecv,
         Self::ForwardSend,
         Self::ForwardSendBackwardRecv,
+        Self::ForwardSendForwardRecv,
         Self::IntervalTime,
         Self::Optimizer,
         Self::OptimizerClipMainGrad,
@@ -81,13 +90,16 @@ impl Timer {
             Self::BackwardCompute => "backward-compute",
             Self::BackwardRecv => "backward-recv",
             Self::BackwardSend => "backward-send",
+            Self::BackwardSendBackwardRecv => "backward-send-backward-recv",
             Self::BackwardSendForwardRecv => "backward-send-forward-recv",
             Self::BatchGenerator => "batch-generator",
             Self::ForwardBackward => "forward-backward",
+            Self::ForwardBackwardSendForwardBackwardRecv => "forward-backward-send-forward-backward-recv",
             Self::ForwardCompute => "forward-compute",
             Self::ForwardRecv => "forward-recv",
             Self::ForwardSend => "forward-send",
             Self::ForwardSendBackwardRecv => "forward-send-backward-recv",
+            Self::ForwardSendForwardRecv => "forward-send-forward-recv",
             Self::IntervalTime => "interval-time",
             Self::Optimizer => "optimizer",
             Self::OptimizerClipMainGrad => "optimizer-clip-main-grad",
@@ -108,11 +120,14 @@ impl Timer {
             Self::BackwardCompute
                 | Self::BackwardRecv
                 | Self::BackwardSend
+                | Self::BackwardSendBackwardRecv
                 | Self::BackwardSendForwardRecv
+                | Self::ForwardBackwardSendForwardBackwardRecv
                 | Self::ForwardCompute
                 | Self::ForwardRecv
                 | Self::ForwardSend
                 | Self::ForwardSendBackwardRecv
+                | Self::ForwardSendForwardRecv
         )
     }
 }

@@ -2,10 +2,9 @@
 
 use super::error::ScenarioError;
 use super::scenario::Scenario;
-use crate::job::rank_order::{Coordinates, Layout};
+use crate::job::rank_order::Layout;
 
 const MAX_RANKS: usize = 1 << 17;
-const MAX_FACTOR: f64 = 1000.0;
 
 impl Scenario {
     /// Checks all values.
@@ -42,6 +41,7 @@ impl Scenario {
             ("--cp", self.cp, MAX_RANKS),
             ("--ep", self.ep, MAX_RANKS),
             ("--ranks-per-node", self.ranks_per_node, MAX_RANKS),
+            ("--virtual-stages", self.virtual_stages, 64),
             ("--microbatches", self.microbatches, 4096),
             ("--iterations", self.iterations as usize, 1_000_000),
         ] {
@@ -56,10 +56,44 @@ impl Scenario {
                 format!("at most {MAX_RANKS} ranks"),
             ));
         }
+        self.validate_schedule()?;
         let most = i32::MAX as u32 - 1_000_000;
         if self.first_iteration > most {
             let allowed = format!("0 to {most}");
             return Err(out_of_range("--first-iteration", self.first_iteration, allowed));
+        }
+        Ok(())
+    }
+
+    /// What Megatron-LM asks of an interleaved schedule.
+    fn validate_schedule(&self) -> Result<(), ScenarioError> {
+        if !self.interleaved() {
+            if self.overlap_p2p {
+                let problem = "only an interleaved schedule overlaps its transfers";
+                return Err(ScenarioError::new(
+                    "--overlap-p2p",
+                    problem,
+                    "with --virtual-stages 2 or more",
+                ));
+            }
+            return Ok(());
+        }
+        // Without overlap two stages would exchange two messages each way in one call.
+        let (least, allowed) = if self.overlap_p2p {
+            (2, "with --pp 2 or more")
+        } else {
+            (3, "with --pp 3 or more, with --overlap-p2p 2 or more")
+        };
+        if self.pp < least {
+            let problem = format!("{} model chunks a rank with {} stages", self.virtual_stages, self.pp);
+            return Err(ScenarioError::new("--virtual-stages", problem, allowed));
+        }
+        if !self.microbatches.is_multiple_of(self.pp) {
+            return Err(ScenarioError::new(
+                "--microbatches",
+                format!("{} in an interleaved schedule of {} stages", self.microbatches, self.pp),
+                format!("a multiple of {}", self.pp),
+            ));
         }
         Ok(())
     }
@@ -75,8 +109,15 @@ impl Scenario {
             ("--sequence-spread", self.sequence_spread, 0.0, 3.0),
             ("--expert-spread", self.expert_spread, 0.0, 3.0),
             ("--dirty", self.dirty, 0.0, 0.5),
+            ("--transfer-noise", self.transfer_noise, 0.0, 1.0),
+            ("--transfer-outliers", self.transfer_outliers, 0.0, 0.5),
+            ("--link-spread", self.link_spread, 0.0, 0.3),
+            ("--dirty-trace", self.dirty_trace, 0.0, 0.5),
         ] {
             between(flag, value, least, most)?;
+        }
+        if let Some(seconds) = self.intra_node_seconds {
+            between("--intra-node-seconds", seconds, 0.0, 3600.0)?;
         }
         // Dates that every reader of the files can hold.
         if !(0..=32_503_680_000).contains(&self.start) {
@@ -112,141 +153,13 @@ impl Scenario {
         }
         Ok(())
     }
-
-    fn validate_faults(&self, layout: &Layout) -> Result<(), ScenarioError> {
-        let ranks = self.ranks();
-        let known = |flag, rank: usize| below(flag, "rank", rank, ranks);
-        for (flag, list) in [
-            ("--slow-rank", &self.slow_ranks),
-            ("--slow-send", &self.slow_send),
-            ("--slow-recv", &self.slow_recv),
-        ] {
-            for fault in list {
-                known(flag, fault.rank)?;
-                between(flag, fault.factor, 1.0, MAX_FACTOR)?;
-            }
-        }
-        for fault in &self.slow_nodes {
-            below("--slow-node", "node", fault.node, self.nodes())?;
-            between("--slow-node", fault.factor, 1.0, MAX_FACTOR)?;
-        }
-        for fault in &self.heavy_stages {
-            below("--heavy-stage", "stage", fault.stage, self.pp)?;
-            between("--heavy-stage", fault.factor, 0.1, MAX_FACTOR)?;
-        }
-        for fault in &self.slow_links {
-            known("--slow-link", fault.a)?;
-            known("--slow-link", fault.b)?;
-            between("--slow-link", fault.factor, 1.0, MAX_FACTOR)?;
-            self.validate_link(layout, fault.a, fault.b)?;
-        }
-        for fault in &self.slow_loaders {
-            known("--slow-loader", fault.rank)?;
-            between("--slow-loader", fault.seconds, 0.0, 3600.0)?;
-            let at = layout.coordinates(fault.rank);
-            if at.tp != 0 || (at.pp != 0 && at.pp + 1 != self.pp) {
-                return Err(ScenarioError::new(
-                    "--slow-loader",
-                    format!("rank {} loads no data", fault.rank),
-                    "tensor-parallel rank 0 of the first or the last stage",
-                ));
-            }
-        }
-        for fault in &self.transients {
-            known("--transient", fault.rank)?;
-            between("--transient", fault.factor, 1.0, MAX_FACTOR)?;
-            self.within("--transient", fault.from)?;
-        }
-        Ok(())
-    }
-
-    fn validate_link(&self, layout: &Layout, a: usize, b: usize) -> Result<(), ScenarioError> {
-        let at = layout.coordinates(a);
-        let mut partners = Vec::new();
-        if at.pp > 0 {
-            partners.push(Coordinates { pp: at.pp - 1, ..at });
-        }
-        if at.pp + 1 < self.pp {
-            partners.push(Coordinates { pp: at.pp + 1, ..at });
-        }
-        let partners: Vec<usize> = partners.into_iter().map(|at| layout.rank(at)).collect();
-        if partners.contains(&b) {
-            return Ok(());
-        }
-        let allowed = if partners.is_empty() {
-            "a job with at least 2 stages".to_owned()
-        } else {
-            let names: Vec<String> = partners.iter().map(usize::to_string).collect();
-            format!("for rank {a}: {}", names.join(" or "))
-        };
-        Err(ScenarioError::new(
-            "--slow-link",
-            format!("ranks {a} and {b} are no pipeline neighbours"),
-            allowed,
-        ))
-    }
-
-    fn validate_times(&self) -> Result<(), ScenarioError> {
-        let govern = [
-            ("--onset", self.onset.is_some()),
-            ("--until", self.until.is_some()),
-            ("--flaky", self.flaky.is_some()),
-        ];
-        for (flag, set) in govern {
-            if set && !self.has_lasting_fault() {
-                return Err(ScenarioError::new(
-                    flag,
-                    "there is no fault that it could govern",
-                    "together with --slow-rank, --slow-node, --slow-send, --slow-recv, \
-                     --slow-link or --slow-loader",
-                ));
-            }
-        }
-        if let Some(onset) = self.onset {
-            self.within("--onset", onset)?;
-        }
-        if let Some(until) = self.until {
-            self.within("--until", until)?;
-            if let Some(onset) = self.onset.filter(|onset| *onset > until) {
-                let allowed = format!("{onset} (the onset) or later");
-                return Err(out_of_range("--until", until, allowed));
-            }
-        }
-        if let Some(share) = self.flaky {
-            between("--flaky", share, 0.0, 1.0)?;
-        }
-        for stall in &self.stalls {
-            self.within("--stall", stall.iteration)?;
-            between("--stall", stall.seconds, 0.0, 1e6)?;
-        }
-        if let Some(rerun) = self.rerun {
-            self.within("--rerun", rerun.from)?;
-            if let Some(lost) = rerun.lost {
-                below("--rerun", "rank", lost.rank, self.ranks())?;
-                between("--rerun", lost.factor, 1.0, MAX_FACTOR)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn within(&self, flag: &'static str, iteration: u32) -> Result<(), ScenarioError> {
-        let (first, last) = (self.first_iteration, self.last_iteration());
-        if (first..=last).contains(&iteration) {
-            return Ok(());
-        }
-        Err(ScenarioError::new(
-            flag,
-            format!("iteration {iteration} is not in the job"),
-            format!("{first} to {last}"),
-        ))
-    }
 }
 
-fn out_of_range(flag: &'static str, value: impl ToString, allowed: String) -> ScenarioError {
+pub(super) fn out_of_range(flag: &'static str, value: impl ToString, allowed: String) -> ScenarioError {
     ScenarioError::new(flag, format!("{} is out of range", value.to_string()), allowed)
 }
 
-fn between(flag: &'static str, value: f64, least: f64, most: f64) -> Result<(), ScenarioError> {
+pub(super) fn between(flag: &'static str, value: f64, least: f64, most: f64) -> Result<(), ScenarioError> {
     // A NaN is in no range.
     if (least..=most).contains(&value) {
         return Ok(());
@@ -254,7 +167,7 @@ fn between(flag: &'static str, value: f64, least: f64, most: f64) -> Result<(), 
     Err(out_of_range(flag, value, format!("{least} to {most}")))
 }
 
-fn below(flag: &'static str, what: &str, value: usize, end: usize) -> Result<(), ScenarioError> {
+pub(super) fn below(flag: &'static str, what: &str, value: usize, end: usize) -> Result<(), ScenarioError> {
     if value < end {
         return Ok(());
     }
@@ -312,6 +225,55 @@ mod tests {
         };
         let message = scenario.validate().unwrap_err().to_string();
         assert!(message.contains("for rank 8: 0 or 16"), "{message}");
+    }
+
+    #[test]
+    fn interleaved_schedules_ask_for_stages_and_whole_groups_of_microbatches() {
+        let shape = |pp, virtual_stages, microbatches, overlap_p2p| {
+            flag(|s| {
+                (s.pp, s.virtual_stages) = (pp, virtual_stages);
+                (s.microbatches, s.overlap_p2p) = (microbatches, overlap_p2p);
+            })
+        };
+        assert_eq!(shape(4, 2, 8, false), "");
+        assert_eq!(shape(4, 2, 6, false), "--microbatches");
+        assert_eq!(shape(2, 2, 8, false), "--virtual-stages");
+        assert_eq!(shape(2, 2, 8, true), "");
+        assert_eq!(shape(1, 2, 8, true), "--virtual-stages");
+        assert_eq!(shape(4, 1, 8, true), "--overlap-p2p");
+        assert_eq!(shape(4, 0, 8, false), "--virtual-stages");
+        let wrapped = |s: &mut Scenario| {
+            s.virtual_stages = 2;
+            s.slow_links = vec![LinkFactor {
+                a: 24,
+                b: 0,
+                factor: 9.0,
+            }];
+        };
+        assert_eq!(flag(wrapped), "");
+    }
+
+    #[test]
+    fn faults_of_the_network_are_checked() {
+        let node = |node, factor| NodeFactor { node, factor };
+        assert_eq!(flag(|s| s.slow_node_networks = vec![node(3, 8.0)]), "");
+        assert_eq!(
+            flag(|s| s.slow_node_networks = vec![node(4, 8.0)]),
+            "--slow-node-network"
+        );
+        assert_eq!(
+            flag(|s| s.slow_node_networks = vec![node(3, 0.5)]),
+            "--slow-node-network"
+        );
+        let link = |a, b| LinkFactor { a, b, factor: 9.0 };
+        assert_eq!(flag(|s| s.slow_links_one_way = vec![link(8, 0)]), "");
+        assert_eq!(
+            flag(|s| s.slow_links_one_way = vec![link(8, 24)]),
+            "--slow-link-one-way"
+        );
+        assert_eq!(flag(|s| s.intra_node_seconds = Some(f64::NAN)), "--intra-node-seconds");
+        assert_eq!(flag(|s| s.transfer_outliers = 2.0), "--transfer-outliers");
+        assert_eq!(flag(|s| s.dirty_trace = -0.1), "--dirty-trace");
     }
 
     #[test]

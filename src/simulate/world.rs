@@ -1,6 +1,7 @@
 //! What stays the same over all steps of a job: who works with whom, and how ranks differ.
 
 use super::error::ScenarioError;
+use super::interleaved::Interleaved;
 use super::noise::Noise;
 use super::scenario::Scenario;
 use super::schedule::{Op, one_f_one_b};
@@ -8,8 +9,8 @@ use crate::job::rank_order::{Coordinates, Layout};
 
 /// Lasting differences of the timers of an optimizer step, relative to those of compute.
 const SMALL_TIMER_SPREAD: f64 = 1.7;
-/// Lasting differences of links and collectives.
-const LINK_SPREAD: f64 = 0.02;
+/// Lasting differences of collectives.
+const COLLECTIVE_SPREAD: f64 = 0.005;
 /// Largest difference of two nodes' clocks, seconds.
 const CLOCK_SKEW: f64 = 0.25;
 
@@ -78,18 +79,16 @@ impl World {
             .collect();
         let mut noise = Noise::stream(scenario.seed, "links", &[]);
         let link = (0..ranks)
-            .map(|_| [noise.factor(LINK_SPREAD), noise.factor(LINK_SPREAD)])
+            .map(|_| [noise.factor(scenario.link_spread), noise.factor(scenario.link_spread)])
             .collect();
-        let collective = data_groups.iter().map(|_| noise.factor(LINK_SPREAD / 4.0)).collect();
+        let collective = data_groups.iter().map(|_| noise.factor(COLLECTIVE_SPREAD)).collect();
         let mut noise = Noise::stream(scenario.seed, "clocks", &[]);
         let nodes: Vec<f64> = (0..scenario.nodes()).map(|_| CLOCK_SKEW * noise.uniform()).collect();
         let clock = (0..ranks).map(|rank| nodes[rank / scenario.ranks_per_node]).collect();
         Ok(Self {
             expert: (0..ranks).map(|r| experts.coordinates(r).ep).collect(),
             loader: at.iter().map(|c| layout.rank(Coordinates { tp: 0, ..*c })).collect(),
-            lists: (0..scenario.pp)
-                .map(|stage| one_f_one_b(stage, scenario.pp, scenario.microbatches))
-                .collect(),
+            lists: (0..scenario.pp).map(|stage| operations(scenario, stage)).collect(),
             at,
             lockstep,
             data_groups,
@@ -101,4 +100,17 @@ impl World {
             clock,
         })
     }
+}
+
+fn operations(scenario: &Scenario, stage: usize) -> Vec<Op> {
+    if !scenario.interleaved() {
+        return one_f_one_b(stage, scenario.pp, scenario.microbatches);
+    }
+    let shape = Interleaved {
+        stages: scenario.pp,
+        chunks: scenario.virtual_stages,
+        microbatches: scenario.microbatches,
+        overlap: scenario.overlap_p2p,
+    };
+    shape.operations(stage)
 }

@@ -44,7 +44,8 @@ pub fn stall(draw: &mut Draw) -> Scenario {
     }
 }
 
-fn with_transient(draw: &mut Draw, job: Scenario) -> Scenario {
+/// One rank is twice as slow for a few steps.
+pub fn with_transient(draw: &mut Draw, job: Scenario) -> Scenario {
     let fault = Transient {
         rank: draw.below(job.ranks()),
         factor: 2.0,

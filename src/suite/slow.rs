@@ -6,7 +6,7 @@ use crate::simulate::Scenario;
 use crate::simulate::faults::{LinkFactor, NodeFactor, RankFactor, RankSeconds};
 
 /// Strengths of a slow rank.
-const STRENGTHS: &[f64] = &[1.08, 1.12, 1.2, 1.35, 1.6, 2.0];
+pub const STRENGTHS: &[f64] = &[1.08, 1.12, 1.2, 1.35, 1.6, 2.0];
 /// Those without the faint ones, where something else hides the fault.
 const STRONG: &[f64] = &[1.2, 1.35, 1.6, 2.0];
 /// Ranks of a node.
@@ -23,7 +23,7 @@ fn any(draw: &mut Draw) -> Scenario {
 }
 
 /// One rank of the job computes slowly, by one of the strengths.
-fn with_slow(draw: &mut Draw, job: Scenario, strengths: &[f64]) -> Scenario {
+pub fn with_slow(draw: &mut Draw, job: Scenario, strengths: &[f64]) -> Scenario {
     let factor = draw.one_of(strengths);
     with_slow_by(draw, job, factor)
 }
@@ -170,7 +170,8 @@ pub fn beside_experts(draw: &mut Draw) -> Scenario {
     with_slow(draw, job, STRONG)
 }
 
-fn with_slow_loader(draw: &mut Draw, job: Scenario, stage: usize) -> Scenario {
+/// A rank of the stage loads its data slowly.
+pub fn with_slow_loader(draw: &mut Draw, job: Scenario, stage: usize) -> Scenario {
     // In the default order; tensor-parallel rank 0 loads.
     let rank = (stage * job.dp + draw.below(job.dp)) * job.tp;
     let seconds = job.stage_seconds * draw.between(0.12, 0.6);
