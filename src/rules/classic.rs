@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::{AlgorithmVerdict, Cause, Finding, FindingKind, TimerEvidence, TimerLabels, Verdict, words};
 use crate::algos::{self, Algorithm, Space};
+use crate::comm::Communication;
 use crate::features::{self, COMPUTE_TIMERS, TimerRules, TimerVerdict};
 use crate::job::{Job, median};
 use crate::vote::{self, SlowStepGate, TimerVote};
@@ -115,8 +116,10 @@ pub fn judge(job: &Job, settings: &ClassicSettings, algorithms: &[&'static dyn A
         algorithms,
         votes: election.votes,
         anomalies: election.elected,
+        network_nodes: Vec::new(),
         cause,
         findings,
+        communication: Communication::default(),
     }
 }
 
