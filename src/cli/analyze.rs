@@ -165,7 +165,7 @@ pub fn run(args: &AnalyzeArgs) -> anyhow::Result<Exit> {
     );
     if let Some(folder) = &request.folder {
         progress.now("writing");
-        folder.write(&summary, &job.ranks, &verdict.algorithms)?;
+        folder.write(&summary, &job, &verdict)?;
     }
     drop(progress);
     match args.format {

@@ -92,7 +92,7 @@ pub fn explain(job: &Job, flows: &[Flow], collectives: &Collectives) -> Vec<Culp
                 open.remove(flow);
             }
             culprits.push(Culprit {
-                ends: ends(&suspects, &set, flows),
+                ends: ends(job, &suspects, &set, flows),
                 flows: set,
                 collective: None,
             });
@@ -188,7 +188,7 @@ fn rank_on(job: &Job, flow: &Flow, node: &String) -> usize {
 
 /// The explanations of one set of flows: nodes and ranks; a link where there are none, or where all that is slow is both
 /// directions of one link of which one end has no other.
-fn ends(suspects: &[&Suspect], set: &[usize], flows: &[Flow]) -> Vec<End> {
+fn ends(job: &Job, suspects: &[&Suspect], set: &[usize], flows: &[Flow]) -> Vec<End> {
     let mut ends = BTreeMap::<&Who, &Suspect>::new();
     for suspect in suspects {
         let known = ends.entry(&suspect.who).or_insert(suspect);
@@ -200,18 +200,12 @@ fn ends(suspects: &[&Suspect], set: &[usize], flows: &[Flow]) -> Vec<End> {
     let people = ends.keys().filter(|who| !matches!(who, Who::Link(_))).count();
     let one_link_both_ways = set.len() == 2 && set[0] / 2 == set[1] / 2;
     ends.retain(|who, _| !matches!(who, Who::Link(_)) || people == 0 || (one_link_both_ways && people == 1));
-    let end = |(who, suspect): (&Who, &Suspect)| {
+    let end = |(who, suspect): (&Who, &&Suspect)| {
         let touched = set.iter().flat_map(|&flow| [flows[flow].sender, flows[flow].receiver]);
         let ranks: BTreeSet<usize> = match who {
             Who::Rank(rank) => [*rank].into(),
             Who::Link(_) => touched.collect(),
-            Who::Node(_) => set
-                .iter()
-                .map(|&flow| match suspect.part {
-                    Part::Sending => flows[flow].sender,
-                    _ => flows[flow].receiver,
-                })
-                .collect(),
+            Who::Node(node) => set.iter().map(|&flow| rank_on(job, &flows[flow], node)).collect(),
         };
         End {
             who: who.clone(),
@@ -219,7 +213,7 @@ fn ends(suspects: &[&Suspect], set: &[usize], flows: &[Flow]) -> Vec<End> {
             ranks: ranks.into_iter().collect(),
         }
     };
-    ends.into_iter().map(|(who, suspect)| end((who, suspect))).collect()
+    ends.iter().map(|(who, suspect)| end((*who, suspect))).collect()
 }
 
 /// Drops links that are slow without a rank or node behind them where they are many.

@@ -5,6 +5,7 @@
 //! `collectives` of data-parallel groups tell ends apart) -> `findings`. `waits` splits each rank's time. All of it is
 //! `O(calls)` and some sorts, in parallel over links.
 
+pub mod classic;
 pub mod collectives;
 pub mod culprits;
 mod findings;

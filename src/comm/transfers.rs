@@ -23,8 +23,12 @@ const FORWARD_SEND: &str = "forward-send";
 const FORWARD_RECV: &str = "forward-recv";
 const BACKWARD_SEND: &str = "backward-send";
 const BACKWARD_RECV: &str = "backward-recv";
-const FUSED_UP: &str = "forward-send-backward-recv";
-const FUSED_DOWN: &str = "backward-send-forward-recv";
+/// The plain timers: forward-send, forward-recv, backward-send, backward-recv.
+pub const PLAIN: [&str; 4] = [FORWARD_SEND, FORWARD_RECV, BACKWARD_SEND, BACKWARD_RECV];
+/// The fused timer towards the next stage.
+pub const FUSED_UP: &str = "forward-send-backward-recv";
+/// The fused timer towards the stage before.
+pub const FUSED_DOWN: &str = "backward-send-forward-recv";
 
 /// The timers of the upper and the lower end of each series of pairs.
 const SERIES: [(&str, &str); 3] = [
