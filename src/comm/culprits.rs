@@ -118,14 +118,22 @@ fn suspects(job: &Job, flows: &[Flow]) -> Vec<Suspect> {
         for (part, those) in parts(all, &between, |flow| flows[flow].sender == rank) {
             if !those.is_empty() && those.iter().all(is_slow) {
                 let who = Who::Rank(rank);
-                suspects.push(Suspect { who, part, flows: those });
+                suspects.push(Suspect {
+                    who,
+                    part,
+                    flows: those,
+                });
             }
         }
     }
     let of_nodes = group(flows, |flow| [&job.nodes[flow.sender], &job.nodes[flow.receiver]]);
     let nodes: BTreeSet<&String> = ranks.iter().map(|&rank| &job.nodes[rank]).collect();
     for node in nodes {
-        let all: Vec<usize> = of_nodes[&node].iter().copied().filter(|&flow| !flows[flow].inside_node).collect();
+        let all: Vec<usize> = of_nodes[&node]
+            .iter()
+            .copied()
+            .filter(|&flow| !flows[flow].inside_node)
+            .collect();
         for (part, those) in parts(&all, &all, |flow| job.nodes[flows[flow].sender] == *node) {
             let slow: Vec<usize> = those.iter().copied().filter(is_slow).collect();
             let here = slow.iter().map(|&flow| rank_on(job, &flows[flow], node));

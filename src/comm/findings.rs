@@ -29,7 +29,11 @@ impl Writer<'_> {
     /// What is behind some slow flows.
     pub fn culprit(&self, culprit: &Culprit) -> Finding {
         let told = culprit.ends.len() == 1 && !matches!(culprit.ends[0].who, Who::Link(_));
-        let kind = if told { FindingKind::SlowNetwork } else { FindingKind::SlowLink };
+        let kind = if told {
+            FindingKind::SlowNetwork
+        } else {
+            FindingKind::SlowLink
+        };
         let mut finding = Finding::new(kind, Cause::Network, self.job.iterations.len());
         let ranks: BTreeSet<usize> = culprit.ends.iter().flat_map(|end| end.ranks.iter().copied()).collect();
         self.accuse(&mut finding, &ranks);
@@ -55,7 +59,10 @@ impl Writer<'_> {
 
     fn when(&self, finding: &mut Finding, slow: &[bool]) {
         let count = slow.iter().filter(|&&slow| slow).count();
-        let ends = slow.iter().position(|&slow| slow).zip(slow.iter().rposition(|&slow| slow));
+        let ends = slow
+            .iter()
+            .position(|&slow| slow)
+            .zip(slow.iter().rposition(|&slow| slow));
         finding.slow_iterations = Some(count);
         let Some((first, last)) = ends else { return };
         let at = |step: usize| self.job.iterations[step];
@@ -115,13 +122,28 @@ impl Writer<'_> {
             return format!("{count} with two ends; the {timer} of this one's group takes {factor:.1} x the others'");
         }
         match culprit.ends.as_slice() {
-            [End { who: Who::Node(_), part, .. }] => {
+            [
+                End {
+                    who: Who::Node(_),
+                    part,
+                    ..
+                },
+            ] => {
                 let does = part.of("send", "receive", "send and receive");
                 format!("node's network: {count}, nearly all that several ranks of the node {does} over it")
             }
-            [End { who: Who::Rank(_), part, .. }] => {
+            [
+                End {
+                    who: Who::Rank(_),
+                    part,
+                    ..
+                },
+            ] => {
                 let does = part.of("sends", "receives", "sends and receives");
-                format!("{}: {count}, all that the rank {does}, and not all of the other ends'", part.name())
+                format!(
+                    "{}: {count}, all that the rank {does}, and not all of the other ends'",
+                    part.name()
+                )
             }
             [End { who: Who::Link(_), .. }] => format!("link: {count}, while other transfers of both ends are usual"),
             _ => format!("both ends: {count}, which is all that either end has; no collective tells them apart"),
@@ -136,17 +158,45 @@ impl Writer<'_> {
             format!("{} on {}", words::ranks(&numbers), words::nodes(&nodes))
         };
         let subject = match culprit.ends.as_slice() {
-            [End { who: Who::Node(node), part, .. }] => {
+            [
+                End {
+                    who: Who::Node(node),
+                    part,
+                    ..
+                },
+            ] => {
                 let does = part.of("sends", "receives", "sends and receives");
                 format!("the network of node {node} {does} slowly")
             }
-            [End { who: Who::Rank(rank), part, .. }] => {
-                format!("{} {} slowly", on(&[*rank]), part.of("sends", "receives", "sends and receives"))
+            [
+                End {
+                    who: Who::Rank(rank),
+                    part,
+                    ..
+                },
+            ] => {
+                format!(
+                    "{} {} slowly",
+                    on(&[*rank]),
+                    part.of("sends", "receives", "sends and receives")
+                )
             }
-            [End { who: Who::Link(_), ranks, .. }] => format!("the link between {} is slow", on(ranks)),
+            [
+                End {
+                    who: Who::Link(_),
+                    ranks,
+                    ..
+                },
+            ] => format!("the link between {} is slow", on(ranks)),
             _ => format!(
                 "one of {} communicates slowly, or the way between them; the timers do not tell which",
-                on(&culprit.ends.iter().flat_map(|end| end.ranks.iter().copied()).collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>())
+                on(&culprit
+                    .ends
+                    .iter()
+                    .flat_map(|end| end.ranks.iter().copied())
+                    .collect::<BTreeSet<_>>()
+                    .into_iter()
+                    .collect::<Vec<_>>())
             ),
         };
         let since = match (finding.onset, finding.until) {
@@ -154,7 +204,9 @@ impl Writer<'_> {
             (None, Some(until)) => format!(", until iteration {until}"),
             (None, None) => String::new(),
         };
-        let factor = finding.factor.map_or(String::new(), |factor| format!(": {factor:.1} x the usual transfer"));
+        let factor = finding
+            .factor
+            .map_or(String::new(), |factor| format!(": {factor:.1} x the usual transfer"));
         format!(
             "{subject}{factor}{since}, in {} of {}",
             finding.slow_iterations.unwrap_or(0),

@@ -1,14 +1,12 @@
 //! Which transfers are slower than those of their kind, lastingly.
 //!
-//! A flow is one direction of a link. Flows of one kind do the same work: between nodes or inside one, as measured, or
-//! as bounds of the same stage and direction. Each iteration is held against its own lower quartile over the kind, so
-//! that what slows all flows alike does not show, and a fault may take up to three quarters of them.
+//! A flow is one direction of a link. Flows of one kind do the same work: between nodes or inside one. Each iteration is
+//! held against its own lower quartile over the kind, so that what slows all flows alike does not show, and a fault may
+//! take up to three quarters of them. What only bounds a transfer is not compared: a slow stage would pass for a slow link.
 //!
 //! A level of the flow (its upper quartile over the window, or its median at the end of it) is slow when it stands apart:
 //! a gap parts it from the usual flows, which make a quarter of the kind at least, and it exceeds them by the floor, and
 //! by their own spread and error many times over. `O(flows x iterations)` and some sorts.
-
-use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 
@@ -21,14 +19,12 @@ use crate::rules::peer::robust::{mad, median, quantile, sorted};
 /// Least factor of a slow transfer over the usual one. Routes through a fabric differ by some ten per cent, and other
 /// traffic comes and goes; half the speed is a fault.
 pub const LEAST_FACTOR: f64 = 2.0;
-/// The same where the flow is only bounded from above, waiting included.
-const LEAST_BOUND_FACTOR: f64 = 4.0;
 /// Least factor between neighbours in the order of the levels that parts slow flows from usual ones.
 const GAP: f64 = 1.5;
 /// Share of the flows of a kind that must be usual.
 const LEAST_USUAL: f64 = 0.25;
 /// Fewest flows of a kind that can tell what is usual.
-const FEWEST: usize = 4;
+pub(super) const FEWEST: usize = 4;
 /// Standard deviations of the usual flows that a slow one must be away: levels of many flows with heavy tails.
 const DEVIATIONS: f64 = 6.0;
 /// Usual lasting spread of flows (log), and how many flows' worth of trust it gets: few can't tell their own.
@@ -79,9 +75,6 @@ impl Flow {
     }
 }
 
-/// Flows that are compared: (inside a node, where only bounded: stage and direction).
-type Kind = (bool, Option<(u32, Direction)>);
-
 /// Judges both directions of every link; flows stand by link, forward first.
 #[must_use]
 pub fn judge(links: &[Link], measured: &[Measured], settings: &PeerSettings) -> Vec<Flow> {
@@ -90,13 +83,11 @@ pub fn judge(links: &[Link], measured: &[Measured], settings: &PeerSettings) -> 
         .zip(measured)
         .flat_map_iter(|(_, measured)| Direction::BOTH.map(|way| logs(&measured.seconds[Series::plain(way) as usize])))
         .collect();
-    let mut kinds = BTreeMap::<Kind, Vec<usize>>::new();
+    let mut inside = [Vec::new(), Vec::new()];
     for (place, link) in links.iter().enumerate() {
-        for (side, direction) in Direction::BOTH.into_iter().enumerate() {
-            let flow = 2 * place + side;
-            if logs[flow].iter().any(|log| log.is_finite()) {
-                let bounded = (!measured[place].exact).then_some((link.stage, direction));
-                kinds.entry((link.inside_node, bounded)).or_default().push(flow);
+        for flow in [2 * place, 2 * place + 1] {
+            if measured[place].exact && logs[flow].iter().any(|log| log.is_finite()) {
+                inside[usize::from(link.inside_node)].push(flow);
             }
         }
     }
@@ -104,10 +95,9 @@ pub fn judge(links: &[Link], measured: &[Measured], settings: &PeerSettings) -> 
     for (flow, logs) in flows.iter_mut().zip(&logs) {
         flow.seconds = median(logs.iter().copied()).exp();
     }
-    for ((_, bounded), members) in with_few_joined(kinds) {
+    for members in with_few_joined(inside) {
         let rows: Vec<&[f64]> = members.iter().map(|&flow| logs[flow].as_slice()).collect();
-        let floor = if bounded { LEAST_BOUND_FACTOR } else { LEAST_FACTOR };
-        let Some(kind) = Comparison::new(&rows, floor) else {
+        let Some(kind) = Comparison::new(&rows) else {
             continue;
         };
         for (place, &flow) in members.iter().enumerate() {
@@ -137,44 +127,35 @@ fn unjudged((place, link): (usize, &Link)) -> [Flow; 2] {
 }
 
 /// Logarithms of positive times, NaN of others.
-fn logs(seconds: &[f64]) -> Vec<f64> {
+pub(super) fn logs(seconds: &[f64]) -> Vec<f64> {
     let log = |&seconds: &f64| if seconds > 0.0 { seconds.ln() } else { f64::NAN };
-    seconds.iter().map(log).map(|log| if log.is_finite() { log } else { f64::NAN }).collect()
+    seconds
+        .iter()
+        .map(log)
+        .map(|log| if log.is_finite() { log } else { f64::NAN })
+        .collect()
 }
 
-/// The kinds with their flows, and whether they are bounds. A few flows inside nodes join those between nodes, which
-/// are not faster; the other way round nothing could be told.
-fn with_few_joined(mut kinds: BTreeMap<Kind, Vec<usize>>) -> Vec<((bool, bool), Vec<usize>)> {
-    let few: Vec<Kind> = kinds
-        .iter()
-        .filter(|((inside, _), flows)| *inside && flows.len() < FEWEST)
-        .map(|(kind, _)| *kind)
-        .collect();
-    for kind in few {
-        let between = (false, kind.1);
-        if kinds.contains_key(&between)
-            && let Some(flows) = kinds.remove(&kind)
-        {
-            kinds.entry(between).or_default().extend(flows);
-        }
+/// The flows between nodes and those inside, to be compared among themselves. A few inside nodes join those between
+/// nodes, which are not faster; the other way round nothing could be told.
+fn with_few_joined([mut between, mut inside]: [Vec<usize>; 2]) -> [Vec<usize>; 2] {
+    if inside.len() < FEWEST {
+        between.append(&mut inside);
+        between.sort_unstable();
     }
-    let kinds = kinds.into_iter().map(|((inside, bounded), mut flows)| {
-        flows.sort_unstable();
-        ((inside, bounded.is_some()), flows)
-    });
-    kinds.collect()
+    [between, inside]
 }
 
 /// The flows of one kind, about their usual level.
-struct Comparison {
+pub(super) struct Comparison {
     /// Flows x iterations, log, about each iteration's lower quartile.
     rows: Vec<Vec<f64>>,
     /// Each iteration's lower quartile, log.
     reference: Vec<f64>,
     /// What a usual flow's row is, log.
     base: f64,
-    /// Seconds of a usual transfer.
-    usual: f64,
+    /// Seconds of a usual flow.
+    pub usual: f64,
     /// The whole window, then its end.
     tests: [Test; 2],
 }
@@ -187,7 +168,8 @@ struct Test {
 }
 
 impl Comparison {
-    fn new(rows: &[&[f64]], floor: f64) -> Option<Self> {
+    /// Compares rows of logarithms; `None` for too few of them.
+    pub fn new(rows: &[&[f64]]) -> Option<Self> {
         if rows.len() < FEWEST {
             return None;
         }
@@ -196,7 +178,11 @@ impl Comparison {
             .into_par_iter()
             .map(|step| {
                 let sorted = sorted(rows.iter().map(|row| row[step]));
-                if sorted.is_empty() { f64::NAN } else { quantile(&sorted, 0.25) }
+                if sorted.is_empty() {
+                    f64::NAN
+                } else {
+                    quantile(&sorted, 0.25)
+                }
             })
             .collect();
         let about = |row: &&[f64]| row.iter().zip(&reference).map(|(log, usual)| log - usual).collect();
@@ -206,12 +192,16 @@ impl Comparison {
         let end = |row: &Vec<f64>| {
             let end = &row[steps.saturating_sub(recent)..];
             let known = end.iter().filter(|log| log.is_finite()).count();
-            if 2 * known > recent.min(steps) { median(end.iter().copied()) } else { f64::NAN }
+            if 2 * known > recent.min(steps) {
+                median(end.iter().copied())
+            } else {
+                f64::NAN
+            }
         };
         let noise = median(rows.iter().map(|row| mad(row)));
         let tests = [
-            Test::new(rows.iter().map(whole).collect(), noise, steps, floor),
-            Test::new(rows.iter().map(end).collect(), noise, recent.min(steps), floor),
+            Test::new(rows.iter().map(whole).collect(), noise, steps),
+            Test::new(rows.iter().map(end).collect(), noise, recent.min(steps)),
         ];
         let middles: Vec<f64> = rows.iter().map(|row| median(row.iter().copied())).collect();
         let base = median(usual_of(&middles));
@@ -225,7 +215,8 @@ impl Comparison {
         })
     }
 
-    fn slow(&self, flow: usize, settings: &PeerSettings) -> Option<SlowFlow> {
+    /// What is known of a row that is slow, lastingly.
+    pub fn slow(&self, flow: usize, settings: &PeerSettings) -> Option<SlowFlow> {
         self.tests.iter().find_map(|test| {
             let excess = test.levels[flow] - test.base;
             if !(excess > test.threshold) {
@@ -246,7 +237,7 @@ impl Comparison {
 }
 
 impl Test {
-    fn new(levels: Vec<f64>, noise: f64, steps: usize, floor: f64) -> Self {
+    fn new(levels: Vec<f64>, noise: f64, steps: usize) -> Self {
         let usual = usual_of(&levels);
         let base = median(usual.iter().copied());
         let count = usual.len() as f64;
@@ -256,7 +247,7 @@ impl Test {
         // A quartile of normal values has 1.4 times the error of their mean.
         let error = 1.4 * noise / (steps.max(1) as f64).sqrt();
         Self {
-            threshold: floor.ln().max(DEVIATIONS * spread.hypot(error)),
+            threshold: LEAST_FACTOR.ln().max(DEVIATIONS * spread.hypot(error)),
             levels,
             base,
         }
@@ -265,7 +256,11 @@ impl Test {
 
 fn upper_quartile(row: &[f64]) -> f64 {
     let sorted = sorted(row.iter().copied());
-    if sorted.is_empty() { f64::NAN } else { quantile(&sorted, 0.75) }
+    if sorted.is_empty() {
+        f64::NAN
+    } else {
+        quantile(&sorted, 0.75)
+    }
 }
 
 /// The levels below the first gap that leaves enough of them below; all of them where there is none.
@@ -280,6 +275,12 @@ fn usual_of(levels: &[f64]) -> Vec<f64> {
 /// Whether the fused calls over the link, where there are any in its slow steps, are slow too.
 fn fused_agree(measured: &Measured, slow: &SlowFlow, usual: f64) -> bool {
     let fused = &measured.seconds[Series::Fused as usize];
-    let seconds = median(fused.iter().zip(&slow.steps.slow).filter(|(_, slow)| **slow).map(|(seconds, _)| *seconds));
+    let seconds = median(
+        fused
+            .iter()
+            .zip(&slow.steps.slow)
+            .filter(|(_, slow)| **slow)
+            .map(|(seconds, _)| *seconds),
+    );
     !(seconds.ln() - usual.ln() < FUSED_SHARE * slow.factor.ln())
 }

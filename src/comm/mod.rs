@@ -10,7 +10,13 @@ pub mod collectives;
 pub mod culprits;
 mod findings;
 pub mod flows;
+mod groups;
+mod lanes;
 pub mod links;
+#[cfg(test)]
+mod samples;
+#[cfg(test)]
+mod tests;
 pub mod transfers;
 pub mod waits;
 
@@ -34,6 +40,9 @@ const INTERLEAVED: [&str; 3] = [
     "forward-backward-send-forward-backward-recv",
 ];
 
+/// Jobs without links.
+const NO_LINKS: &str = "skipped: one pipeline stage, as far as is known, so no transfers between stages";
+
 /// What is known of a job's communication.
 #[derive(Debug, Clone, Default)]
 pub struct Communication {
@@ -55,23 +64,16 @@ impl Communication {
         let nodes: BTreeSet<&String> = named.flat_map(|finding| &finding.nodes).collect();
         nodes.into_iter().cloned().collect()
     }
-
-    fn untold(told: impl Into<String>) -> Self {
-        Self {
-            told: told.into(),
-            ..Self::default()
-        }
-    }
 }
 
 /// Looks for slow transfers; ranks (positions) that `compute_slowly` explain their own links.
 #[must_use]
 pub fn look(job: &Job, settings: &PeerSettings, compute_slowly: &BTreeSet<usize>) -> Communication {
     if job.topology.pipeline_stages() < 2 {
-        return Communication::untold("skipped: the job has one pipeline stage, as far as is known, and no transfers between stages");
+        return one_stage(job, settings);
     }
     if is_interleaved(job) {
-        return Communication::untold("skipped: an interleaved schedule");
+        return interleaved(job, settings, compute_slowly);
     }
     let links = links::links(job, false);
     let (basis, measured) = transfers::measure(job, &links);
@@ -87,11 +89,17 @@ pub fn look(job: &Job, settings: &PeerSettings, compute_slowly: &BTreeSet<usize>
         step_seconds: step_seconds(job, &waits),
     };
     let culprits = culprits::explain(job, &flows, &collectives);
-    let findings: Vec<Finding> = culprits
+    let mut findings: Vec<Finding> = culprits
         .iter()
         .filter(|culprit| !culprit.is_explained_by(compute_slowly))
         .map(|culprit| writer.culprit(culprit))
         .collect();
+    let met: BTreeSet<usize> = culprits
+        .iter()
+        .flat_map(|culprit| &culprit.flows)
+        .flat_map(|&flow| [flows[flow].sender, flows[flow].receiver])
+        .collect();
+    findings.extend(groups::findings(job, &collectives, &met, writer.step_seconds, settings));
     Communication {
         told: told(basis, &flows),
         flows,
@@ -100,10 +108,48 @@ pub fn look(job: &Job, settings: &PeerSettings, compute_slowly: &BTreeSet<usize>
     }
 }
 
+/// Nothing but the collectives of data-parallel groups.
+fn one_stage(job: &Job, settings: &PeerSettings) -> Communication {
+    let collectives = Collectives::of(job);
+    let step = step_seconds(job, &[]);
+    let findings = groups::findings(job, &collectives, &BTreeSet::new(), step, settings);
+    let groups = groups::compared(&collectives);
+    let also = match collectives.timer {
+        Some(timer) if groups > 0 => format!("{timer} compared over {groups} data-parallel groups"),
+        _ => "too few data-parallel groups to compare their collectives".to_owned(),
+    };
+    Communication {
+        told: format!("{NO_LINKS}; {also}"),
+        findings,
+        ..Communication::default()
+    }
+}
+
+/// Fused calls only bound transfers: pipelines are compared as a whole.
+fn interleaved(job: &Job, settings: &PeerSettings, compute_slowly: &BTreeSet<usize>) -> Communication {
+    let collectives = Collectives::of(job);
+    let (compared, findings) = lanes::findings(job, &collectives, compute_slowly, step_seconds(job, &[]), settings);
+    let told = if compared == 0 {
+        "interleaved schedule without single calls of several pipelines: nothing could be compared".to_owned()
+    } else {
+        format!(
+            "interleaved schedule: fused calls do not tell single links, so the shortest calls of {compared} pipelines are \
+             compared, and the collectives of data-parallel groups tell the rank"
+        )
+    };
+    Communication {
+        told,
+        findings,
+        ..Communication::default()
+    }
+}
+
 fn is_interleaved(job: &Job) -> bool {
     let ran = |name: &&str| {
         job.calls.iter().any(|table| table.name == **name)
-            || job.timer(name).is_some_and(|timer| timer.seconds.iter().any(|&seconds| seconds > 0.0))
+            || job
+                .timer(name)
+                .is_some_and(|timer| timer.seconds.iter().any(|&seconds| seconds > 0.0))
     };
     INTERLEAVED.iter().any(|name| ran(name))
 }
@@ -118,8 +164,8 @@ fn told(basis: Basis, flows: &[Flow]) -> String {
     let from = match basis {
         Basis::Calls => "from single calls",
         Basis::Sums => {
-            "from the sums of an iteration (no megatron_timers_trace rows): where a rank makes several plain calls in it, \
-             waiting is not told from transfer, and only transfers that take many times the usual stand out"
+            "from the sums of an iteration (no megatron_timers_trace rows), which tell waiting from transfer only where \
+             both ends make one plain call in it: between the last two stages"
         }
     };
     format!("{compared} of {measured} transfers compared, {slow} slow, {from}")
@@ -129,7 +175,11 @@ fn told(basis: Basis, flows: &[Flow]) -> String {
 /// what its ranks do.
 fn step_seconds(job: &Job, waits: &[Waits]) -> f64 {
     if let Some(step) = job.timer(STEP_TIMER) {
-        let longest = step.seconds.columns().into_iter().map(|column| column.iter().copied().fold(f64::NAN, f64::max));
+        let longest = step
+            .seconds
+            .columns()
+            .into_iter()
+            .map(|column| column.iter().copied().fold(f64::NAN, f64::max));
         return median(longest);
     }
     let sums = waits.iter().map(|waits| waits.compute + waits.transfer + waits.waiting);

@@ -151,9 +151,8 @@ pub(super) fn tabulate(
             }
         }
     }
-    let calls_of = |found: &Option<Found>| {
-        found.map_or(&[][..], |found| chunks[found.chunk as usize].calls(found.row as usize))
-    };
+    let calls_of =
+        |found: &Option<Found>| found.map_or(&[][..], |found| chunks[found.chunk as usize].calls(found.row as usize));
     let mut tables: Vec<CallTable> = names
         .iter()
         .zip(&found)
@@ -174,7 +173,9 @@ fn is_later(chunks: &[CallRows], new: Found, known: Found) -> bool {
     let by_calls = || {
         let pairs = new.iter().zip(known);
         let first = pairs.map(|(a, b)| a.total_cmp(b)).find(|order| order.is_ne());
-        new.len().cmp(&known.len()).then(first.unwrap_or(std::cmp::Ordering::Equal))
+        new.len()
+            .cmp(&known.len())
+            .then(first.unwrap_or(std::cmp::Ordering::Equal))
     };
     new_time.cmp(&known_time).then_with(by_calls).is_gt()
 }
@@ -187,5 +188,68 @@ pub(super) fn count(tables: &[CallTable], quality: &mut DataQuality) {
         quality.trace_rows_used += cells;
         quality.calls_used += calls;
         quality.bad_calls += bad;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn durations(times: &[f64]) -> Vec<f64> {
+        let mut seconds = Vec::new();
+        push_durations(times, &mut seconds);
+        seconds
+    }
+
+    #[test]
+    fn bad_calls_keep_their_place() {
+        assert_eq!(durations(&[1.0, 1.5, 2.0, 4.0]), [0.5, 2.0]);
+        let nan_at = |times: &[f64]| -> Vec<bool> { durations(times).iter().map(|seconds| seconds.is_nan()).collect() };
+        assert_eq!(nan_at(&[1.0, 1.5, 2.0]), [false, true], "no end");
+        assert_eq!(nan_at(&[2.0, 1.0, 3.0, 4.0]), [true, false], "the end before the start");
+        assert_eq!(nan_at(&[1.0, 3.0, 2.0, 4.0, 3.0, 5.0]), [false, true, false], "overlap");
+        assert_eq!(nan_at(&[f64::NAN, 1.0, 0.0, f64::INFINITY]), [true, true]);
+        assert_eq!(nan_at(&[-f64::MAX, f64::MAX]), [true], "longer than a number holds");
+        assert!(durations(&[]).is_empty());
+    }
+
+    #[test]
+    fn tables_give_the_calls_of_a_cell() {
+        let table = CallTable::new("t", 2, [&[1.0][..], &[], &[2.0, 3.0], &[4.0]]);
+        assert_eq!(
+            (table.ranks(), table.of(0, 0), table.of(1, 0)),
+            (2, &[1.0][..], &[2.0, 3.0][..])
+        );
+        assert!(table.of(0, 1).is_empty() && table.of(0, 2).is_empty() && table.of(5, 0).is_empty());
+        let last = table.select(&[1]);
+        assert_eq!((last.ranks(), last.of(1, 0)), (2, &[4.0][..]));
+    }
+
+    #[test]
+    fn of_repeated_rows_the_later_wins_and_the_rest_is_counted() {
+        let rows = |timestamp: Vec<i64>, calls: &[f64]| CallRows {
+            timer: vec![0; timestamp.len()],
+            run: vec![0; timestamp.len()],
+            rank: vec![0; timestamp.len()],
+            iteration: vec![0; timestamp.len()],
+            ends: (1..=timestamp.len()).collect(),
+            timestamp,
+            seconds: calls.to_vec(),
+        };
+        let names = ["forward-send".to_owned()];
+        for chunks in [
+            [rows(vec![5, 9], &[0.1, 0.2]), rows(vec![9, 7], &[0.3, f64::NAN])],
+            [rows(vec![9, 7], &[0.3, f64::NAN]), rows(vec![9, 5], &[0.2, 0.1])],
+        ] {
+            let mut quality = DataQuality::default();
+            let tables = tabulate(&chunks, &names, (1, 1), |_, _| Some((0, 0)), &mut quality);
+            assert_eq!(tables[0].of(0, 0), [0.3]);
+            assert_eq!((quality.trace_rows_used, quality.trace_rows_left_out), (1, 3));
+            assert_eq!((quality.calls_used, quality.bad_calls), (1, 0));
+        }
+        let mut quality = DataQuality::default();
+        let chunks = [rows(vec![5], &[0.1])];
+        assert!(tabulate(&chunks, &names, (1, 1), |_, _| None, &mut quality).is_empty());
+        assert_eq!(quality.trace_rows_left_out, 1);
     }
 }

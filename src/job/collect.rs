@@ -339,7 +339,10 @@ impl Scan for Collector<'_> {
         }
         let mut calls = digest.calls;
         if calls.len() > 0 {
-            calls.timer.iter_mut().for_each(|timer| *timer = timers[*timer as usize]);
+            calls
+                .timer
+                .iter_mut()
+                .for_each(|timer| *timer = timers[*timer as usize]);
             calls.run.iter_mut().for_each(|run| *run = runs[*run as usize]);
             self.calls.push(calls);
         }

@@ -101,7 +101,10 @@ mod tests {
         assert_eq!(cut.timers.len(), 2);
         assert_eq!((cut.quality.timer_rows_used, cut.quality.zero_durations), (5, 2));
         assert_eq!(cut.quality.outside_iterations, 3);
-        assert_eq!((cut.calls[0].of(0, 1), cut.calls[0].of(1, 0)), (&[0.2, 0.3][..], &[0.4][..]));
+        assert_eq!(
+            (cut.calls[0].of(0, 1), cut.calls[0].of(1, 0)),
+            (&[0.2, 0.3][..], &[0.4][..])
+        );
         let trace = (cut.quality.trace_rows_used, cut.quality.trace_rows_left_out);
         assert_eq!((trace, cut.quality.calls_used, cut.quality.bad_calls), ((2, 2), 3, 0));
         let cut = cut.window("20".parse().expect("a range"));

@@ -78,7 +78,9 @@ fn write_waits(path: &Path, job: &Job, communication: &Communication) -> Result<
             number(waits.compute, 6),
             number(waits.transfer, 6),
             number(waits.waiting, 6),
-            waits.waits_for.map_or(String::new(), |rank| job.ranks[rank].to_string()),
+            waits
+                .waits_for
+                .map_or(String::new(), |rank| job.ranks[rank].to_string()),
         ]
     });
     write_table(path, &header, records)

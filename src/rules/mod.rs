@@ -2,6 +2,7 @@
 //! to be named; the algorithms, the votes and the report are the same for all.
 
 pub mod classic;
+mod classic_comm;
 mod finding;
 pub mod peer;
 pub(crate) mod words;

@@ -101,7 +101,10 @@ mod tests {
         lists.push([1.0, 2.0]);
         lists.push([]);
         lists.push([3.0]);
-        assert_eq!((lists.get(0), lists.get(1), lists.get(2)), (&[1.0, 2.0][..], &[][..], &[3.0][..]));
+        assert_eq!(
+            (lists.get(0), lists.get(1), lists.get(2)),
+            (&[1.0, 2.0][..], &[][..], &[3.0][..])
+        );
         assert!(lists.get(3).is_empty());
     }
 

@@ -88,7 +88,10 @@ impl<'a> Iteration<'a> {
                 *group = (first, rank);
             }
         }
-        let least = groups.values().map(|(seconds, _)| *seconds).fold(f64::INFINITY, f64::min);
+        let least = groups
+            .values()
+            .map(|(seconds, _)| *seconds)
+            .fold(f64::INFINITY, f64::min);
         found.extend(groups.values().filter_map(|&(seconds, rank)| {
             let ratio = seconds / least;
             (ratio > threshold).then_some(Suspicion {
@@ -103,7 +106,10 @@ impl<'a> Iteration<'a> {
     fn sudden_increase(&self, timer: &'static str, table: &CallTable, factor: f64, found: &mut Vec<Suspicion>) {
         for rank in self.ranks() {
             let calls = table.of(rank, self.step);
-            let jumps = calls.windows(2).filter(|pair| pair[0] > 0.0).map(|pair| pair[1] / pair[0]);
+            let jumps = calls
+                .windows(2)
+                .filter(|pair| pair[0] > 0.0)
+                .map(|pair| pair[1] / pair[0]);
             let ratio = jumps.fold(0.0, f64::max);
             if ratio > factor {
                 let rule = Rule::SuddenIncrease;
@@ -125,7 +131,11 @@ impl<'a> Iteration<'a> {
             for rank in self.ranks() {
                 let stage = self.job.topology.places[rank].stage;
                 let fused_end = (timer == FUSED_UP && stage == 0) || (timer == FUSED_DOWN && stage == last_stage);
-                let calls = table.of(rank, self.step).iter().copied().filter(|seconds| *seconds > 0.0);
+                let calls = table
+                    .of(rank, self.step)
+                    .iter()
+                    .copied()
+                    .filter(|seconds| *seconds > 0.0);
                 let least = calls.fold(f64::INFINITY, f64::min);
                 let least = if fused_end { least / 2.0 } else { least };
                 let baseline = baselines.entry(self.pipeline(rank)).or_insert(f64::INFINITY);

@@ -100,3 +100,136 @@ fn links_of(links: &[Link]) -> BTreeMap<usize, [Option<usize>; 2]> {
     }
     of
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::comm::samples::{job, with_timer};
+
+    /// Every call takes 10 ms but those that `longer` says.
+    fn even(longer: impl Fn(&str, usize, usize) -> f64) -> Job {
+        let mut job = job([4, 2, 1], 3, |_, _, _| 1.0);
+        let tables = std::mem::take(&mut job.calls);
+        for table in tables {
+            let cells: Vec<Vec<f64>> = (0..8 * 3)
+                .map(|cell| {
+                    let calls = table.of(cell / 3, cell % 3).iter().enumerate();
+                    calls
+                        .map(|(call, _)| 0.01 * longer(&table.name, cell / 3, call))
+                        .collect()
+                })
+                .collect();
+            job.calls.push(crate::job::CallTable::new(
+                &table.name,
+                3,
+                cells.iter().map(Vec::as_slice),
+            ));
+        }
+        job
+    }
+
+    /// Fused calls carry both directions, which the baseline halves.
+    fn fused(timer: &str) -> f64 {
+        if timer.len() > 13 { 2.0 } else { 1.0 }
+    }
+
+    fn places(job: &Job) -> Vec<(usize, Place)> {
+        let workers = workers(job, &ClassicThresholds::default(), &[]);
+        workers.iter().map(|worker| (worker.rank, worker.place)).collect()
+    }
+
+    #[test]
+    fn even_calls_make_no_suspects() {
+        assert_eq!(places(&even(|timer, _, _| fused(timer))), []);
+    }
+
+    #[test]
+    fn each_rule_has_its_own_suspect() {
+        // One of two first calls is 1.4 x the other, within the baseline's factor.
+        let first = even(|timer, rank, _| {
+            if rank == 2 && timer == "forward-send" {
+                1.4
+            } else {
+                fused(timer)
+            }
+        });
+        let found = workers(&first, &ClassicThresholds::default(), &[]);
+        assert_eq!((found.len(), found[0].rank, found[0].place), (1, 2, Place::OneEnd));
+        assert_eq!(
+            (found[0].evidence[0].rule, found[0].evidence[0].iterations),
+            (Rule::FirstValue, 3)
+        );
+        let jump = even(|timer, rank, call| {
+            if rank == 2 && timer == "forward-send" && call == 1 {
+                2.2
+            } else {
+                fused(timer)
+            }
+        });
+        let jumps = workers(
+            &jump,
+            &ClassicThresholds {
+                baseline_factor: 9.0,
+                ..ClassicThresholds::default()
+            },
+            &[],
+        );
+        assert_eq!(jumps[0].evidence[0].rule, Rule::SuddenIncrease);
+        let baseline = workers(
+            &jump,
+            &ClassicThresholds {
+                jump_factor: 9.0,
+                ..ClassicThresholds::default()
+            },
+            &[],
+        );
+        assert_eq!(baseline[0].evidence[0].rule, Rule::Baseline);
+    }
+
+    #[test]
+    fn both_ends_make_a_link_and_all_links_a_network() {
+        // Rank 2 is of stage 1 and pipeline 0, between ranks 0 and 4.
+        let slow = |pairs: &'static [(&'static str, usize)]| {
+            even(move |timer, rank, _| {
+                if pairs.contains(&(timer, rank)) {
+                    5.0
+                } else {
+                    fused(timer)
+                }
+            })
+        };
+        let link = slow(&[("forward-send", 2), ("forward-recv", 4)]);
+        assert_eq!(places(&link), [(2, Place::Link), (4, Place::Link)]);
+        let every = slow(&[
+            ("forward-send", 2),
+            ("forward-recv", 4),
+            ("backward-send", 2),
+            ("backward-recv", 0),
+        ]);
+        assert!(places(&every).contains(&(2, Place::Network)));
+        let card = workers(&every, &ClassicThresholds::default(), &[2]);
+        assert!(
+            card.iter()
+                .any(|worker| worker.rank == 2 && worker.place == Place::Card)
+        );
+    }
+
+    #[test]
+    fn two_stages_compare_slow_iterations_with_fast_ones() {
+        let timed = |factor: f64| {
+            let job = job([2, 2, 1], 12, |_, _, _| 1.0);
+            let job = with_timer(job, crate::features::STEP_TIMER, |_, step| 1.0 + step as f64);
+            with_timer(
+                job,
+                "forward-send",
+                move |rank, step| if rank == 1 && step > 5 { factor } else { 1.0 },
+            )
+        };
+        let ranks: Vec<usize> = may_be_abnormal(&timed(1.5), 1.3)
+            .iter()
+            .map(|(rank, _)| *rank)
+            .collect();
+        assert_eq!(ranks, [1]);
+        assert!(may_be_abnormal(&timed(1.2), 1.3).is_empty());
+    }
+}

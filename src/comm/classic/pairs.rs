@@ -22,10 +22,18 @@ pub fn may_be_abnormal(job: &Job, threshold: f64) -> Vec<(usize, f64)> {
         .filter_map(|name| job.timer(name))
         .collect();
     let spent = |rank: usize, step: usize| {
-        mean(tables.iter().map(|table| table.seconds[(rank, step)]).filter(|&seconds| seconds > 0.0))
+        mean(
+            tables
+                .iter()
+                .map(|table| table.seconds[(rank, step)])
+                .filter(|&seconds| seconds > 0.0),
+        )
     };
     let of_rank = |rank: usize| {
-        let ratios: Vec<f64> = pairs.iter().map(|&(fast, slow)| spent(rank, slow) / spent(rank, fast)).collect();
+        let ratios: Vec<f64> = pairs
+            .iter()
+            .map(|&(fast, slow)| spent(rank, slow) / spent(rank, fast))
+            .collect();
         let above = ratios.iter().filter(|&&ratio| ratio > threshold).count();
         (2 * above > PAIRS).then(|| (rank, mean(ratios)))
     };
@@ -38,7 +46,12 @@ fn draw(job: &Job) -> Vec<(usize, usize)> {
         return Vec::new();
     };
     let mut order: Vec<(f64, usize)> = (0..job.iterations.len())
-        .map(|place| (step.seconds.column(place).iter().copied().fold(f64::NAN, f64::max), place))
+        .map(|place| {
+            (
+                step.seconds.column(place).iter().copied().fold(f64::NAN, f64::max),
+                place,
+            )
+        })
         .filter(|(seconds, _)| seconds.is_finite())
         .collect();
     order.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
@@ -48,7 +61,9 @@ fn draw(job: &Job) -> Vec<(usize, usize)> {
     }
     let mut state = SEED;
     let mut below = |end: usize| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         ((state >> 33) as usize) % end
     };
     (0..PAIRS)

@@ -63,7 +63,11 @@ pub(super) fn cross_validate(
     }
     let both_ends = |rank: usize, evidence: &Evidence| {
         let link = links_of.get(&rank)?[side(evidence.timer)]?;
-        let other = if links[link].up == rank { links[link].down } else { links[link].up };
+        let other = if links[link].up == rank {
+            links[link].down
+        } else {
+            links[link].up
+        };
         suspects.contains_key(&(other, partner(evidence.timer))).then_some(link)
     };
     let worker = |(rank, evidence): (usize, Vec<Evidence>)| {
