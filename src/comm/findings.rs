@@ -34,11 +34,9 @@ impl Writer<'_> {
         } else {
             FindingKind::SlowLink
         };
-        let mut finding = Finding::new(kind, Cause::Network, self.job.iterations.len());
         let ranks: BTreeSet<usize> = culprit.ends.iter().flat_map(|end| end.ranks.iter().copied()).collect();
-        self.accuse(&mut finding, &ranks);
+        let mut finding = about(self.job, kind, &ranks, &culprit.slow_steps(self.flows));
         finding.names_nodes = true;
-        self.when(&mut finding, &culprit.slow_steps(self.flows));
         let slow = |&flow: &usize| self.flows[flow].slow.as_ref();
         let factors = culprit.flows.iter().filter_map(slow).map(|slow| slow.factor);
         finding.factor = Some(median(factors)).filter(|factor| factor.is_finite());
@@ -47,31 +45,6 @@ impl Writer<'_> {
         finding.decided_by = Some(self.rule(culprit));
         finding.says = self.says(&finding, culprit);
         finding
-    }
-
-    fn accuse(&self, finding: &mut Finding, ranks: &BTreeSet<usize>) {
-        finding.ranks = ranks.iter().map(|&rank| self.job.ranks[rank]).collect();
-        let nodes: BTreeSet<&String> = ranks.iter().map(|&rank| &self.job.nodes[rank]).collect();
-        finding.nodes = nodes.into_iter().cloned().collect();
-        let stages: BTreeSet<u32> = ranks.iter().filter_map(|&rank| self.job.topology.stage(rank)).collect();
-        finding.stages = stages.into_iter().collect();
-    }
-
-    fn when(&self, finding: &mut Finding, slow: &[bool]) {
-        let count = slow.iter().filter(|&&slow| slow).count();
-        let ends = slow
-            .iter()
-            .position(|&slow| slow)
-            .zip(slow.iter().rposition(|&slow| slow));
-        finding.slow_iterations = Some(count);
-        let Some((first, last)) = ends else { return };
-        let at = |step: usize| self.job.iterations[step];
-        (finding.first_iteration, finding.last_iteration) = (Some(at(first)), Some(at(last)));
-        let quarter = slow.len() / 4;
-        let early = first > quarter.min(2);
-        let dense = count as f64 >= SHARE_SINCE * (slow.len() - first) as f64;
-        finding.onset = (early && dense).then(|| at(first));
-        finding.until = (last + quarter.max(2) < slow.len()).then(|| at(last));
     }
 
     fn evidence(&self, flow: usize) -> Option<LinkEvidence> {
@@ -151,13 +124,20 @@ impl Writer<'_> {
     }
 
     fn says(&self, finding: &Finding, culprit: &Culprit) -> String {
+        let factor = finding.factor.unwrap_or(f64::NAN);
+        format!(
+            "{}: {factor:.1} x the usual transfer{}",
+            self.subject(culprit),
+            when(finding)
+        )
+    }
+
+    fn subject(&self, culprit: &Culprit) -> String {
         let on = |ranks: &[usize]| {
-            let numbers: Vec<u32> = ranks.iter().map(|&rank| self.job.ranks[rank]).collect();
-            let nodes: BTreeSet<String> = ranks.iter().map(|&rank| self.job.nodes[rank].clone()).collect();
-            let nodes: Vec<String> = nodes.into_iter().collect();
-            format!("{} on {}", words::ranks(&numbers), words::nodes(&nodes))
+            let of = about(self.job, FindingKind::SlowLink, &ranks.iter().copied().collect(), &[]);
+            format!("{} on {}", words::ranks(&of.ranks), words::nodes(&of.nodes))
         };
-        let subject = match culprit.ends.as_slice() {
+        match culprit.ends.as_slice() {
             [
                 End {
                     who: Who::Node(node),
@@ -165,8 +145,10 @@ impl Writer<'_> {
                     ..
                 },
             ] => {
-                let does = part.of("sends", "receives", "sends and receives");
-                format!("the network of node {node} {does} slowly")
+                format!(
+                    "the network of node {node} {} slowly",
+                    part.of("sends", "receives", "sends and receives")
+                )
             }
             [
                 End {
@@ -188,31 +170,51 @@ impl Writer<'_> {
                     ..
                 },
             ] => format!("the link between {} is slow", on(ranks)),
-            _ => format!(
-                "one of {} communicates slowly, or the way between them; the timers do not tell which",
-                on(&culprit
-                    .ends
-                    .iter()
-                    .flat_map(|end| end.ranks.iter().copied())
-                    .collect::<BTreeSet<_>>()
-                    .into_iter()
-                    .collect::<Vec<_>>())
-            ),
-        };
-        let since = match (finding.onset, finding.until) {
-            (Some(onset), _) => format!(", since iteration {onset}"),
-            (None, Some(until)) => format!(", until iteration {until}"),
-            (None, None) => String::new(),
-        };
-        let factor = finding
-            .factor
-            .map_or(String::new(), |factor| format!(": {factor:.1} x the usual transfer"));
-        format!(
-            "{subject}{factor}{since}, in {} of {}",
-            finding.slow_iterations.unwrap_or(0),
-            words::number(finding.iterations, "iteration")
-        )
+            ends => {
+                let ranks: Vec<usize> = ends.iter().flat_map(|end| end.ranks.iter().copied()).collect();
+                let who = on(&ranks);
+                format!("one of {who} communicates slowly, or the way between them, which the timers do not tell")
+            }
+        }
     }
+}
+
+/// A finding about some ranks (positions) that are slow in some iterations.
+pub(super) fn about(job: &Job, kind: FindingKind, ranks: &BTreeSet<usize>, slow: &[bool]) -> Finding {
+    let mut finding = Finding::new(kind, Cause::Network, job.iterations.len());
+    finding.ranks = ranks.iter().map(|&rank| job.ranks[rank]).collect();
+    let nodes: BTreeSet<&String> = ranks.iter().map(|&rank| &job.nodes[rank]).collect();
+    finding.nodes = nodes.into_iter().cloned().collect();
+    let stages: BTreeSet<u32> = ranks.iter().filter_map(|&rank| job.topology.stage(rank)).collect();
+    finding.stages = stages.into_iter().collect();
+    let count = slow.iter().filter(|&&slow| slow).count();
+    finding.slow_iterations = Some(count);
+    let ends = slow
+        .iter()
+        .position(|&slow| slow)
+        .zip(slow.iter().rposition(|&slow| slow));
+    let Some((first, last)) = ends else {
+        return finding;
+    };
+    let at = |step: usize| job.iterations[step];
+    (finding.first_iteration, finding.last_iteration) = (Some(at(first)), Some(at(last)));
+    let quarter = slow.len() / 4;
+    let late = first > quarter.min(2);
+    let dense = count as f64 >= SHARE_SINCE * (slow.len() - first) as f64;
+    finding.onset = (late && dense).then(|| at(first));
+    finding.until = (last + quarter.max(2) < slow.len()).then(|| at(last));
+    finding
+}
+
+/// `, since iteration 7, in 20 of 26 iterations`.
+pub(super) fn when(finding: &Finding) -> String {
+    let since = match (finding.onset, finding.until) {
+        (Some(onset), _) => format!(", since iteration {onset}"),
+        (None, Some(until)) => format!(", until iteration {until}"),
+        (None, None) => String::new(),
+    };
+    let iterations = words::number(finding.iterations, "iteration");
+    format!("{since}, in {} of {iterations}", finding.slow_iterations.unwrap_or(0))
 }
 
 impl Part {

@@ -231,7 +231,9 @@ impl Comparison {
             let usual = |step: usize| (self.reference[step] + self.base).exp();
             let factor = median(slow().map(|step| row[step] - self.base)).exp();
             let extra = median(slow().map(|step| (self.reference[step] + row[step]).exp() - usual(step)));
-            Some(SlowFlow { factor, extra, steps })
+            // Times that no machine takes.
+            let possible = factor.is_finite() && extra.is_finite();
+            possible.then_some(SlowFlow { factor, extra, steps })
         })
     }
 }

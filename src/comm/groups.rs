@@ -6,10 +6,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::collectives::Collectives;
+use super::findings::{about, when};
 use super::flows::{Comparison, SlowFlow, logs};
 use crate::job::Job;
 use crate::rules::peer::PeerSettings;
-use crate::rules::{Cause, Finding, FindingKind, words};
+use crate::rules::{Finding, FindingKind, words};
 
 /// Groups of each stage, those of several ranks.
 fn by_stage(collectives: &Collectives) -> Vec<Vec<usize>> {
@@ -61,32 +62,20 @@ pub(super) fn findings(
 }
 
 fn finding(job: &Job, timer: &str, members: &[usize], slow: &SlowFlow, step_seconds: f64) -> Finding {
-    let steps = slow.steps.slow.len();
-    let mut finding = Finding::new(FindingKind::SlowNetwork, Cause::Network, steps);
-    finding.ranks = members.iter().map(|&rank| job.ranks[rank]).collect();
-    let nodes: BTreeSet<&String> = members.iter().map(|&rank| &job.nodes[rank]).collect();
-    finding.nodes = nodes.into_iter().cloned().collect();
-    finding.stages = members
-        .first()
-        .and_then(|&rank| job.topology.stage(rank))
-        .into_iter()
-        .collect();
+    let ranks: BTreeSet<usize> = members.iter().copied().collect();
+    let mut finding = about(job, FindingKind::SlowNetwork, &ranks, &slow.steps.slow);
     finding.factor = Some(slow.factor);
     finding.cost = Some(slow.extra * slow.steps.share() / step_seconds).filter(|cost| cost.is_finite());
-    finding.slow_iterations = Some(slow.steps.count());
-    if let Some((first, last)) = slow.steps.ends() {
-        (finding.first_iteration, finding.last_iteration) = (Some(job.iterations[first]), Some(job.iterations[last]));
-    }
     finding.decided_by = Some(format!(
-        "collective: the member of the group that waits least in {timer} still takes {:.1} x the time of the other groups of its stage",
+        "collective: the member that waits least in {timer} still takes {:.1} x the time of the stage's other groups",
         slow.factor
     ));
     finding.says = format!(
-        "the {timer} of {} takes {:.1} x that of the other data-parallel groups, in {} of {}: the network of one of them is slow, the timers do not tell whose",
+        "one of {} has a slow network, the timers do not tell which: their {timer} takes {:.1} x that of the other \
+         data-parallel groups{}",
         words::ranks(&finding.ranks),
         slow.factor,
-        slow.steps.count(),
-        words::number(steps, "iteration")
+        when(&finding)
     );
     finding
 }

@@ -12,11 +12,12 @@ use rayon::prelude::*;
 
 use super::INTERLEAVED;
 use super::collectives::Collectives;
+use super::findings::{about, when};
 use super::flows::{Comparison, SlowFlow, logs};
 use crate::job::Job;
 use crate::rules::peer::PeerSettings;
 use crate::rules::peer::robust::median;
-use crate::rules::{Cause, Finding, FindingKind, words};
+use crate::rules::{Finding, FindingKind, words};
 
 /// How many lanes were compared, and what was found.
 pub(super) fn findings(
@@ -75,22 +76,12 @@ fn finding(
     } else {
         FindingKind::SlowLink
     };
-    let steps = slow.steps.slow.len();
-    let mut finding = Finding::new(kind, Cause::Network, steps);
+    let ranks: BTreeSet<usize> = accused.iter().copied().collect();
+    let mut finding = about(job, kind, &ranks, &slow.steps.slow);
     finding.names_nodes = told.is_some();
-    finding.ranks = accused.iter().map(|&rank| job.ranks[rank]).collect();
-    finding.ranks.sort_unstable();
-    let nodes: BTreeSet<&String> = accused.iter().map(|&rank| &job.nodes[rank]).collect();
-    finding.nodes = nodes.into_iter().cloned().collect();
-    let stages: BTreeSet<u32> = accused.iter().filter_map(|&rank| job.topology.stage(rank)).collect();
-    finding.stages = stages.into_iter().collect();
     finding.factor = Some(slow.factor);
     let calls = usual_calls(job, lane);
     finding.cost = Some(slow.extra * calls * slow.steps.share() / step_seconds).filter(|cost| cost.is_finite());
-    finding.slow_iterations = Some(slow.steps.count());
-    if let Some((first, last)) = slow.steps.ends() {
-        (finding.first_iteration, finding.last_iteration) = (Some(job.iterations[first]), Some(job.iterations[last]));
-    }
     let collective = match (told, collectives.timer) {
         (Some((_, factor)), Some(timer)) => format!("the {timer} of its group takes {factor:.1} x the others'"),
         _ => "no collective tells which of its ranks".to_owned(),
@@ -111,10 +102,9 @@ fn finding(
         )
     };
     finding.says = format!(
-        "{who}: even the shortest fused calls of the pipeline take {:.1} x the usual, in {} of {}",
+        "{who}: even the shortest fused calls of the pipeline take {:.1} x the usual{}",
         slow.factor,
-        slow.steps.count(),
-        words::number(steps, "iteration")
+        when(&finding)
     );
     Some(finding)
 }

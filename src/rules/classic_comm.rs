@@ -26,6 +26,8 @@ pub(super) fn communication(job: &Job, thresholds: &ClassicThresholds, compute_s
     }
     let workers = workers(job, thresholds, compute_slow);
     let count = |place: Place| workers.iter().filter(|worker| worker.place == place).count();
+    // Waiting spreads over the whole job; when most ranks are suspect, that tells no place.
+    let tells = 2 * count(Place::Network) <= job.ranks.len();
     Communication {
         told: format!(
             "of {} ranks {} suspect on all links at both ends, {} on some links at both ends, {} at their own end only, {} compute slowly too",
@@ -37,7 +39,7 @@ pub(super) fn communication(job: &Job, thresholds: &ClassicThresholds, compute_s
         ),
         findings: workers
             .iter()
-            .filter(|worker| worker.place == Place::Network)
+            .filter(|worker| tells && worker.place == Place::Network)
             .map(|worker| finding(job, worker))
             .collect(),
         ..Communication::default()
