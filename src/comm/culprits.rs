@@ -226,10 +226,16 @@ fn ends(job: &Job, suspects: &[&Suspect], set: &[usize], flows: &[Flow]) -> Vec<
 
 /// Drops links that are slow without a rank or node behind them where they are many.
 fn drop_unlike_links(culprits: &mut Vec<Culprit>, links: usize) {
-    let is_link = |culprit: &Culprit| culprit.ends.iter().all(|end| matches!(end.who, Who::Link(_)));
+    let is_link = |culprit: &Culprit| culprit.ends.iter().all(End::is_link);
     let count = culprits.iter().filter(|culprit| is_link(culprit)).count();
     if count > MOST_LINKS && count as f64 > SHARE_OF_LINKS * links as f64 {
         culprits.retain(|culprit| !is_link(culprit));
+    }
+}
+
+impl End {
+    fn is_link(&self) -> bool {
+        matches!(self.who, Who::Link(_))
     }
 }
 
@@ -240,8 +246,22 @@ impl Culprit {
             return;
         }
         let steps = self.slow_steps(flows);
-        let ends: Vec<&[usize]> = self.ends.iter().map(|end| end.ranks.as_slice()).collect();
-        if let Some((end, factor)) = collectives.tell(&ends, &steps) {
+        let accused: BTreeSet<usize> = self
+            .ends
+            .iter()
+            .filter(|end| !end.is_link())
+            .flat_map(|end| end.ranks.iter().copied())
+            .collect();
+        // Of a link only the end that is not accused itself.
+        let ranks = |end: &End| -> Vec<usize> {
+            let ranks = end.ranks.iter().copied();
+            ranks.filter(|rank| !end.is_link() || !accused.contains(rank)).collect()
+        };
+        let ends: Vec<Vec<usize>> = self.ends.iter().map(ranks).collect();
+        let ends: Vec<&[usize]> = ends.iter().map(Vec::as_slice).collect();
+        if let Some((end, factor)) = collectives.tell(&ends, &steps)
+            && !self.ends[end].is_link()
+        {
             self.collective = Some(factor);
             let told = self.ends.swap_remove(end);
             self.ends = vec![told];
@@ -264,9 +284,13 @@ impl Culprit {
     /// Whether slow cards explain it: one of the ends consists of ranks that compute slowly.
     #[must_use]
     pub fn is_explained_by(&self, computes_slowly: &BTreeSet<usize>) -> bool {
-        self.ends.iter().any(|end| match end.who {
-            Who::Link(_) => end.ranks.iter().any(|rank| computes_slowly.contains(rank)),
-            _ => end.ranks.iter().all(|rank| computes_slowly.contains(rank)),
+        let slow = |rank: &usize| computes_slowly.contains(rank);
+        self.ends.iter().any(|end| {
+            if end.is_link() {
+                end.ranks.iter().any(slow)
+            } else {
+                end.ranks.iter().all(slow)
+            }
         })
     }
 }

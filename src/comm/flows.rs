@@ -219,7 +219,7 @@ impl Comparison {
     pub fn slow(&self, flow: usize, settings: &PeerSettings) -> Option<SlowFlow> {
         self.tests.iter().find_map(|test| {
             let excess = test.levels[flow] - test.base;
-            if !(excess > test.threshold) {
+            if excess.is_nan() || excess <= test.threshold {
                 return None;
             }
             let row = &self.rows[flow];
@@ -284,5 +284,7 @@ fn fused_agree(measured: &Measured, slow: &SlowFlow, usual: f64) -> bool {
             .filter(|(_, slow)| **slow)
             .map(|(seconds, _)| *seconds),
     );
-    !(seconds.ln() - usual.ln() < FUSED_SHARE * slow.factor.ln())
+    // NaN without a fused call: nothing to disagree.
+    let disagree = seconds.ln() - usual.ln() < FUSED_SHARE * slow.factor.ln();
+    !disagree
 }

@@ -145,13 +145,13 @@ fn interleaved(job: &Job, settings: &PeerSettings, compute_slowly: &BTreeSet<usi
 }
 
 fn is_interleaved(job: &Job) -> bool {
-    let ran = |name: &&str| {
-        job.calls.iter().any(|table| table.name == **name)
+    let ran = |name: &str| {
+        job.calls.iter().any(|table| table.name == name)
             || job
                 .timer(name)
                 .is_some_and(|timer| timer.seconds.iter().any(|&seconds| seconds > 0.0))
     };
-    INTERLEAVED.iter().any(|name| ran(name))
+    INTERLEAVED.into_iter().any(ran)
 }
 
 fn told(basis: Basis, flows: &[Flow]) -> String {

@@ -114,6 +114,26 @@ fn of_two_stages_the_collective_tells_the_end() {
 }
 
 #[test]
+fn an_end_of_the_pipeline_with_its_only_link_is_told_by_its_collective() {
+    // Rank 1 has no other link than that to rank 5, and both directions of it are slow.
+    let both_ways = || {
+        job(
+            [4, 4, 1],
+            20,
+            |sender, receiver, _| if [sender, receiver].contains(&1) { 8.0 } else { 1.0 },
+        )
+    };
+    let untold = only(&both_ways());
+    assert_eq!((untold.kind, untold.ranks), (FindingKind::SlowLink, vec![1, 5]));
+    let told = with_timer(
+        both_ways(),
+        "all-grads-sync",
+        |rank, _| if rank < 4 { 0.8 } else { 0.1 },
+    );
+    assert_eq!(only(&told).ranks, [1]);
+}
+
+#[test]
 fn a_slow_card_explains_its_links_and_no_others() {
     let job = job([4, 4, 1], 20, |sender, _, _| if sender == 5 { 3.0 } else { 1.0 });
     let found = |rank| {

@@ -117,7 +117,7 @@ fn of_calls(job: &Job, link: &Link, series: &[Option<(&CallTable, &CallTable)>; 
     for (place, tables) in series.iter().enumerate() {
         let Some((up, down)) = tables else { continue };
         let mut counts = Vec::new();
-        for step in 0..steps {
+        for (step, cell) in seconds[place].iter_mut().enumerate() {
             let (up, down) = (up.of(link.up, step), down.of(link.down, step));
             let count = up.len().min(down.len());
             // A row that is missing on one side tells nothing.
@@ -132,7 +132,7 @@ fn of_calls(job: &Job, link: &Link, series: &[Option<(&CallTable, &CallTable)>; 
                 _ => continue,
             };
             counts.push(count as f64);
-            seconds[place][step] = median(up.iter().zip(down).map(|(&up, &down)| shorter(up, down)));
+            *cell = median(up.iter().zip(down).map(|(&up, &down)| shorter(up, down)));
             for (&up, &down) in up.iter().zip(down) {
                 spent.add(up, down);
             }
@@ -156,11 +156,11 @@ fn of_sums(job: &Job, link: &Link, series: &[Option<(&TimerTable, &TimerTable)>;
     for (place, tables) in series.iter().enumerate() {
         let Some((up, down)) = tables else { continue };
         let calls = if place < 2 { plain } else { 1.0 };
-        for step in 0..steps {
+        for (step, cell) in seconds[place].iter_mut().enumerate() {
             let (up, down) = (up.seconds[(link.up, step)], down.seconds[(link.down, step)]);
             // 0 says that the timer did not run.
             if up > 0.0 && down > 0.0 {
-                seconds[place][step] = up.min(down) / calls;
+                *cell = up.min(down) / calls;
                 spent.add(up, down);
             }
         }
