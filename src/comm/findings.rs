@@ -69,7 +69,7 @@ impl Writer<'_> {
 
     /// Seconds that the slow flows of one rank add to a step where they are slow, over the step: every call of a slow
     /// flow takes longer by what its transfers do, and a pipeline waits for each of its calls. An upper bound where
-    /// computing on another rank takes as long meanwhile.
+    /// computing on another rank takes as long meanwhile; without single calls those of the steady state do not count.
     fn cost(&self, flows: &[usize], slow_iterations: usize) -> Option<f64> {
         let mut of_rank = BTreeMap::<usize, f64>::new();
         let mut links = BTreeMap::<usize, [f64; 2]>::new();
@@ -119,6 +119,9 @@ impl Writer<'_> {
                 )
             }
             [End { who: Who::Link(_), .. }] => format!("link: {count}, while other transfers of both ends are usual"),
+            ends if ends.iter().any(|end| matches!(end.who, Who::Link(_))) => {
+                format!("link or the end that has no other: {count}, while other transfers of the other end are usual")
+            }
             _ => format!("both ends: {count}, which is all that either end has; no collective tells them apart"),
         }
     }

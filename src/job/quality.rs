@@ -28,7 +28,7 @@ pub struct DataQuality {
     /// Of them those that are unreadable, outside of the window, of start-up iterations, of another or a repeated run,
     /// of a rank without timer rows, or repeated.
     pub trace_rows_left_out: u64,
-    /// Calls in the used trace rows.
+    /// Calls in the used trace rows whose times can be right.
     pub calls_used: u64,
     /// Calls in the used trace rows whose times can't be right: no end, an end before the start, overlap with the call
     /// above, not finite.
