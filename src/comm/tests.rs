@@ -66,8 +66,8 @@ fn a_rank_that_receives_slowly_and_one_that_does_both() {
     assert_eq!((both.ranks.as_slice(), both.links.len()), (&[6][..], 4));
 }
 
-#[test]
-fn a_link_names_both_its_ends() {
+/// The link between ranks 5 and 9 is slow both ways.
+fn job_with_slow_link() -> Job {
     let slow = |sender: usize, receiver: usize, _| {
         if [(5, 9), (9, 5)].contains(&(sender, receiver)) {
             6.0
@@ -75,7 +75,12 @@ fn a_link_names_both_its_ends() {
             1.0
         }
     };
-    let found = only(&job([4, 4, 1], 20, slow));
+    job([4, 4, 1], 20, slow)
+}
+
+#[test]
+fn a_link_names_both_its_ends() {
+    let found = only(&job_with_slow_link());
     assert_eq!((found.kind, found.ranks), (FindingKind::SlowLink, vec![5, 9]));
 }
 
@@ -142,6 +147,14 @@ fn a_slow_card_explains_its_links_and_no_others() {
             .len()
     };
     assert_eq!((found(5), found(9)), (0, 1));
+    // Not those that may be the other end's.
+    let link = job_with_slow_link();
+    let found = |ranks| {
+        look(&link, &PeerSettings::default(), &BTreeSet::from(ranks))
+            .findings
+            .len()
+    };
+    assert_eq!((found([5, 4]), found([5, 9])), (1, 0));
 }
 
 #[test]
