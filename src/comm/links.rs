@@ -14,7 +14,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// Both, in the order of [`Link::flows`].
+    /// Both, in the order in which flows stand.
     pub const BOTH: [Self; 2] = [Self::Forward, Self::Backward];
 
     /// The word in tables and findings.

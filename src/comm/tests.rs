@@ -236,7 +236,7 @@ fn one_stage_compares_data_parallel_groups_where_there_are_several() {
     // The members of group 3 take four times as long; somebody waits in every group.
     let sync = |rank: usize, step: usize| {
         let own = if rank % 8 == 3 { 0.4 } else { 0.1 };
-        own * (1.0 + 0.02 * ((rank + step) % 3) as f64) + if (rank / 8 + step) % 4 == 0 { 0.0 } else { 0.3 }
+        own * (1.0 + 0.02 * ((rank + step) % 3) as f64) + if (rank / 8 + step).is_multiple_of(4) { 0.0 } else { 0.3 }
     };
     let slow = with_timer(job, "all-grads-sync", sync);
     let found = only(&slow);
