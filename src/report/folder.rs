@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::comm_tables::write_comm_tables;
 use super::error::WriteError;
 use super::json::json_pretty;
 use super::report::Report;
@@ -97,11 +98,12 @@ impl ResultFolder {
 
 /// Writes a report's files into a folder that exists.
 fn write_into(folder: &Path, report: &Report) -> Result<(), WriteError> {
-    for algorithm in &report.algorithms {
+    for algorithm in &report.verdict.algorithms {
         let folder = folder.join(algorithm.name);
         fs::create_dir(&folder).map_err(WriteError::io(&folder))?;
         write_fast_slow_summary(&folder.join(FAST_SLOW_SUMMARY), &report.ranks, algorithm)?;
     }
+    write_comm_tables(folder, &report.ranks, &report.nodes, &report.verdict.communication)?;
     for window in &report.windows {
         let folder = folder.join(window.folder_name());
         fs::create_dir(&folder).map_err(WriteError::io(&folder))?;

@@ -1,9 +1,10 @@
 //! What a user reads: the summary as a value, as text, as JSON, and the result folder.
 //!
 //! Data flows [`Report`] (a [`Summary`], of several slow windows with one for each) -> [`text()`] or [`json_line`] ->
-//! standard output, or [`ResultFolder`] with a table for each algorithm beside them. Nothing is computed here that a
+//! standard output, or [`ResultFolder`] with a table for each algorithm and those of communication beside them. Nothing is computed here that a
 //! verdict does not hold.
 
+mod comm_tables;
 mod error;
 mod folder;
 mod json;

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::summary::{AlgorithmSummary, Asked, RankVotes, Summary, TimerSummary};
-use crate::job::Job;
-use crate::rules::{AlgorithmVerdict, Cause, Verdict};
+use crate::job::{DataQuality, Job};
+use crate::rules::{Cause, Verdict};
 
 /// A summary with the labels that its tables hold.
 #[derive(Debug, Clone)]
@@ -13,8 +13,10 @@ pub struct Report {
     pub summary: Summary,
     /// The ranks, ascending.
     pub(super) ranks: Vec<u32>,
-    /// What each algorithm says; nothing where there are several windows.
-    pub(super) algorithms: Vec<AlgorithmVerdict>,
+    /// Their nodes.
+    pub(super) nodes: Vec<String>,
+    /// The verdict; of nothing where there are several windows.
+    pub(super) verdict: Verdict,
     /// Each slow window's own report; empty where there is one analysis.
     pub(super) windows: Vec<Report>,
 }
@@ -26,7 +28,8 @@ impl Report {
         Self {
             summary: Summary::new(job, &verdict, asked),
             ranks: job.ranks.clone(),
-            algorithms: verdict.algorithms,
+            nodes: job.nodes.clone(),
+            verdict,
             windows: Vec::new(),
         }
     }
@@ -37,20 +40,14 @@ impl Report {
     /// share of the step and the number of steps; votes are a rank's most. No windows give a report of nothing.
     #[must_use]
     pub fn of_windows(job: &Job, windows: Vec<Report>, asked: Asked<'_>) -> Self {
-        let nothing = Verdict {
-            timers: Vec::new(),
-            algorithms: Vec::new(),
-            votes: Vec::new(),
-            anomalies: Vec::new(),
-            cause: Cause::None,
-            findings: Vec::new(),
-        };
+        let nothing = Verdict::default();
         let parts: Vec<&Summary> = windows.iter().map(|report| &report.summary).collect();
         let mut whole = Summary::new(job, &nothing, asked);
         whole.anomaly_ranks = union(parts.iter().flat_map(|part| &part.anomaly_ranks));
         whole.anomaly_nodes = union(parts.iter().flat_map(|part| &part.anomaly_nodes));
         whole.cause = costliest_cause(&parts);
         whole.nothing_to_compare = nothing_to_compare(&parts);
+        whole.communication = union(parts.iter().map(|part| &part.communication)).join("; ");
         whole.findings = parts.iter().flat_map(|part| part.findings.clone()).collect();
         whole.timers = timers(&parts);
         whole.algorithms = algorithms(&parts);
@@ -60,16 +57,13 @@ impl Report {
             whole.window.first_iteration = first.window.first_iteration;
             whole.window.last_iteration = last.window.last_iteration;
         }
-        let quality = |of: fn(&Summary) -> u64| parts.iter().map(|part| of(part)).sum::<u64>();
-        let used = quality(|part| part.data_quality.timer_rows_used);
-        whole.data_quality.outside_iterations += whole.data_quality.timer_rows_used.saturating_sub(used);
-        whole.data_quality.timer_rows_used = used;
-        whole.data_quality.zero_durations = quality(|part| part.data_quality.zero_durations);
+        add_up_quality(&mut whole.data_quality, &parts);
         whole.windows = parts.into_iter().cloned().collect();
         Self {
             summary: whole,
             ranks: job.ranks.clone(),
-            algorithms: Vec::new(),
+            nodes: job.nodes.clone(),
+            verdict: nothing,
             windows,
         }
     }
@@ -86,6 +80,20 @@ pub(super) fn folder_name(window: &Summary) -> String {
         "window-{}-{}",
         window.window.first_iteration, window.window.last_iteration
     )
+}
+
+/// Counts of what the windows use; what lies between them is outside.
+fn add_up_quality(whole: &mut DataQuality, parts: &[&Summary]) {
+    let sum = |of: fn(&DataQuality) -> u64| parts.iter().map(|part| of(&part.data_quality)).sum::<u64>();
+    let used = sum(|part| part.timer_rows_used);
+    whole.outside_iterations += whole.timer_rows_used.saturating_sub(used);
+    whole.timer_rows_used = used;
+    whole.zero_durations = sum(|part| part.zero_durations);
+    let trace_used = sum(|part| part.trace_rows_used);
+    whole.trace_rows_left_out += whole.trace_rows_used.saturating_sub(trace_used);
+    whole.trace_rows_used = trace_used;
+    whole.calls_used = sum(|part| part.calls_used);
+    whole.bad_calls = sum(|part| part.bad_calls);
 }
 
 fn union<'a, T: Ord + Clone + 'a>(items: impl Iterator<Item = &'a T>) -> Vec<T> {

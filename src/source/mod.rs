@@ -4,6 +4,7 @@
 //! makes [`Rows`] too and feeds the same scans.
 
 mod arrow;
+mod calls;
 mod csv;
 mod discover;
 mod error;
@@ -15,6 +16,7 @@ mod rows;
 mod scan;
 pub mod timestamp;
 
+pub use calls::{Lists, TRACE, TRANSFER_TIMERS, is_transfer};
 pub use discover::{Discovered, ENDINGS, Format, SourceFile, discover};
 pub use error::SourceError;
 pub(crate) use frame::rows_of;

@@ -13,6 +13,7 @@
 
 mod findings;
 mod lasting;
+pub use lasting::SlowSteps;
 mod level;
 mod load;
 mod loader;
@@ -21,7 +22,7 @@ mod own;
 mod passing;
 mod reference;
 mod replica;
-mod robust;
+pub(crate) mod robust;
 mod rows;
 #[cfg(test)]
 mod samples;
@@ -35,6 +36,8 @@ mod votes;
 
 pub use settings::PeerSettings;
 
+use std::collections::BTreeSet;
+
 use rayon::prelude::*;
 
 use self::findings::Writer;
@@ -46,6 +49,7 @@ use self::units::{COMPUTE, LOADER, RankTimes, Units};
 use self::votes::Votes;
 use super::{Cause, Finding, FindingKind, Verdict};
 use crate::algos::Algorithm;
+use crate::comm;
 use crate::features::{self, RankFeatures, STEP_TIMER, TimerFate, TimerVerdict};
 use crate::job::Job;
 
@@ -55,7 +59,7 @@ pub fn judge(job: &Job, settings: &PeerSettings, algorithms: &[&'static dyn Algo
     let places = &job.topology.places;
     let nodes = node_codes(&job.nodes);
     let times = RankTimes::of(job);
-    let (findings, votes) = match Units::new(&times, places, &nodes) {
+    let (mut findings, votes) = match Units::new(&times, places, &nodes) {
         Some(units) if times.any() => {
             let stages: Vec<u32> = places.iter().map(|place| place.stage).collect();
             let pipelines: Vec<u32> = places.iter().map(|place| place.pipeline).collect();
@@ -64,13 +68,19 @@ pub fn judge(job: &Job, settings: &PeerSettings, algorithms: &[&'static dyn Algo
         }
         _ => (Vec::new(), Votes::nobody(job.ranks.len(), algorithms)),
     };
+    let communication = comm::look(job, settings, &compute_slowly(job, &findings));
+    acquit_groups_that_wait(&mut findings, &communication.findings);
+    findings.extend(communication.findings.iter().cloned());
+    findings.sort_by(by_weight);
     Verdict {
         timers: timers(job),
         algorithms: votes.algorithms,
         votes: votes.votes,
         anomalies: anomalies(job, &findings),
+        network_nodes: communication.nodes(),
         cause: cause(&findings),
         findings,
+        communication,
     }
 }
 
@@ -111,17 +121,45 @@ fn look(
     findings.extend(spells.iter().map(|spell| write.spell(spell)));
     let long_steps = passing::long_steps(job, settings);
     findings.extend(long_steps.iter().map(|step| write.long_step(step)));
-    findings.sort_by(by_weight);
     (findings, votes)
 }
 
-/// Named ranks first, then by kind, cost and rank.
+/// Share of a group's cost that the slow transfers of a member must cost to explain it.
+const EXPLAINED_BY_TRANSFERS: f64 = 1.0 / 3.0;
+
+/// Takes back what groups are accused of whose members wait inside their passes for a peer with slow transfers.
+fn acquit_groups_that_wait(findings: &mut [Finding], network: &[Finding]) {
+    for group in findings
+        .iter_mut()
+        .filter(|finding| finding.kind == FindingKind::OneOfGroup && finding.cause == Cause::Compute)
+    {
+        let explains = |slow: &&Finding| {
+            let meets = slow.names_nodes && slow.ranks.iter().any(|rank| group.ranks.contains(rank));
+            meets && slow.cost.unwrap_or(0.0) >= EXPLAINED_BY_TRANSFERS * group.cost.unwrap_or(0.0)
+        };
+        if network.iter().any(|slow| explains(&slow)) {
+            group.kind = FindingKind::Suspect;
+            group.named = false;
+            group.says += "; they wait in their passes for the one of them whose transfers are slow";
+        }
+    }
+}
+
+/// Positions of the ranks that are known to compute slowly.
+fn compute_slowly(job: &Job, findings: &[Finding]) -> BTreeSet<usize> {
+    let by_themselves = |finding: &&Finding| finding.kind == FindingKind::SlowRank && finding.cause == Cause::Compute;
+    let ranks = findings.iter().filter(by_themselves).flat_map(|finding| &finding.ranks);
+    ranks.filter_map(|rank| job.ranks.binary_search(rank).ok()).collect()
+}
+
+/// Named ranks and nodes first, then by kind, cost and rank.
 fn by_weight(a: &Finding, b: &Finding) -> std::cmp::Ordering {
     let cost = |finding: &Finding| finding.cost.unwrap_or(0.0);
-    b.named
-        .cmp(&a.named)
+    let names = |finding: &Finding| finding.named || finding.names_nodes;
+    names(b)
+        .cmp(&names(a))
         .then_with(|| {
-            if a.named {
+            if names(a) {
                 cost(b).total_cmp(&cost(a))
             } else {
                 a.kind.cmp(&b.kind)
@@ -137,7 +175,11 @@ fn cause(findings: &[Finding]) -> Cause {
     let is_fault = |finding: &&Finding| {
         matches!(
             finding.kind,
-            FindingKind::SlowRank | FindingKind::OneOfGroup | FindingKind::JobWide
+            FindingKind::SlowRank
+                | FindingKind::OneOfGroup
+                | FindingKind::SlowNetwork
+                | FindingKind::SlowLink
+                | FindingKind::JobWide
         )
     };
     let is_imbalance = |finding: &&Finding| finding.kind == FindingKind::Imbalance;
@@ -230,6 +272,26 @@ mod tests {
         );
         assert_eq!((verdict.anomalies, verdict.cause), (vec![], Cause::StageImbalance));
         assert_eq!(verdict.findings[0].stages, [3]);
+    }
+
+    #[test]
+    fn a_group_that_waits_for_slow_transfers_does_not_compute_slowly() {
+        let group = |cost| Finding {
+            named: true,
+            ranks: vec![4, 5],
+            cost: Some(cost),
+            ..Finding::new(FindingKind::OneOfGroup, Cause::Compute, 9)
+        };
+        let network = Finding {
+            names_nodes: true,
+            ranks: vec![5],
+            cost: Some(0.03),
+            ..Finding::new(FindingKind::SlowNetwork, Cause::Network, 9)
+        };
+        let mut findings = [group(0.04), group(0.5)];
+        acquit_groups_that_wait(&mut findings, &[network]);
+        assert_eq!(findings.each_ref().map(|finding| finding.named), [false, true]);
+        assert_eq!(findings[0].kind, FindingKind::Suspect);
     }
 
     #[test]

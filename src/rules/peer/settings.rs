@@ -48,7 +48,7 @@ impl Default for PeerSettings {
     fn default() -> Self {
         Self {
             effect_floor: 0.025,
-            false_alarm_rate: 1e-4,
+            false_alarm_rate: 3e-5,
             lasting_share: 1.0 / 3.0,
             flaky_share: 0.2,
             least_slow_iterations: 5,
