@@ -438,7 +438,7 @@ fn moment(flag: &'static str, text: &Option<String>) -> Result<Option<Micros>, A
 /// The word for every algorithm.
 const ALL: &str = "all";
 
-fn chosen_algorithms(names: &[String]) -> Result<Vec<&'static dyn Algorithm>, ArgumentError> {
+pub(super) fn chosen_algorithms(names: &[String]) -> Result<Vec<&'static dyn Algorithm>, ArgumentError> {
     let known = registry();
     if let Some(unknown) = names
         .iter()

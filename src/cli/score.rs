@@ -6,11 +6,13 @@ use std::time::Instant;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 
+use super::analyze::chosen_algorithms;
 use super::exit::{ArgumentError, Exit};
 use super::progress::Progress;
 use super::stdout::print;
 use crate::report::WriteError;
-use crate::rules::Rules;
+use crate::rules::peer::Step;
+use crate::rules::{Rules, RulesSettings};
 use crate::score::{LabelledJobs, Report, ScoreError, labelled_jobs, run as score, suite_jobs, text};
 use crate::suite::{Group, KINDS, Kind, NoiseLevel, kind_of};
 
@@ -45,6 +47,12 @@ pub struct ScoreArgs {
     /// Rules of the verdicts
     #[arg(long, value_enum, default_value_t = RulesName::Peer)]
     rules: RulesName,
+    /// Algorithms that vote: all, or names separated by commas
+    #[arg(long, value_name = "NAMES", default_value = "all", value_delimiter = ',')]
+    algorithm: Vec<String>,
+    /// Steps of the peer rules to leave out, by commas, to see what they buy
+    #[arg(long, value_name = "STEPS", value_enum, value_delimiter = ',')]
+    without: Vec<StepName>,
     /// List every job with a wrong answer, with the true and the given ranks and causes
     #[arg(long)]
     show: bool,
@@ -78,6 +86,41 @@ enum RulesName {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum StepName {
+    /// Comparing ranks with those of their own stage
+    Peers,
+    /// Taking a pipeline's load out
+    PipelineLoad,
+    /// Judging what began or ended by its own part of the window
+    ChangePoint,
+    /// Leaving out spells, naming only what lasts
+    Persistence,
+    /// Telling that more than half is slow
+    Majority,
+    /// The floor that noise sets
+    NoiseFloor,
+    /// The agreement of forward, backward and qkv
+    Agreement,
+    /// The vote of the algorithms
+    Vote,
+}
+
+impl StepName {
+    fn step(self) -> Step {
+        match self {
+            Self::Peers => Step::Peers,
+            Self::PipelineLoad => Step::PipelineLoad,
+            Self::ChangePoint => Step::ChangePoint,
+            Self::Persistence => Step::Persistence,
+            Self::Majority => Step::Majority,
+            Self::NoiseFloor => Step::NoiseFloor,
+            Self::Agreement => Step::Agreement,
+            Self::Vote => Step::Vote,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
     /// A table by kind and the totals
     Text,
@@ -98,6 +141,7 @@ pub fn run(args: &ScoreArgs) -> anyhow::Result<Exit> {
         return Ok(Exit::Success);
     }
     let rules = args.rule_sets();
+    let algorithms = chosen_algorithms(&args.algorithm)?;
     if let Some(share) = args.fail_under
         && !(0.0..=1.0).contains(&share)
     {
@@ -117,7 +161,8 @@ pub fn run(args: &ScoreArgs) -> anyhow::Result<Exit> {
     let begin = Instant::now();
     let jobs = args.jobs()?;
     let progress = Progress::counting("scoring", "jobs");
-    let outcomes = score(&jobs.cases, &rules, &|done| progress.rows(done as u64));
+    let settings: Vec<RulesSettings> = rules.iter().map(|&rules| args.settings(rules)).collect();
+    let outcomes = score(&jobs.cases, &settings, &algorithms, &|done| progress.rows(done as u64));
     drop(progress);
     let mut report = Report::new(&outcomes, &rules, begin.elapsed().as_secs_f64());
     report.labels_without_file = jobs.labels_without_file;
@@ -141,6 +186,13 @@ pub fn run(args: &ScoreArgs) -> anyhow::Result<Exit> {
 }
 
 impl ScoreArgs {
+    fn settings(&self, rules: Rules) -> RulesSettings {
+        match RulesSettings::of(rules) {
+            RulesSettings::Peer(peer) => RulesSettings::Peer(peer.without(self.without.iter().map(|name| name.step()))),
+            classic @ RulesSettings::Classic(_) => classic,
+        }
+    }
+
     fn rule_sets(&self) -> Vec<Rules> {
         match self.rules {
             RulesName::Classic => vec![Rules::Classic],

@@ -7,7 +7,8 @@ use serde::Serialize;
 
 use crate::features::TimerFate;
 use crate::job::{DataQuality, Job, Run, StepTimes, Topology};
-use crate::rules::{Cause, Finding, RulesSettings, Verdict};
+use crate::rules::peer::unplaced;
+use crate::rules::{Cause, Finding, Rules, RulesSettings, Verdict};
 
 /// Version of the JSON layout; it grows when a field changes its meaning or goes.
 pub const SCHEMA_VERSION: u32 = 2;
@@ -163,7 +164,7 @@ impl Summary {
             anomaly_ranks: verdict.anomalies.iter().map(|&rank| job.ranks[rank]).collect(),
             anomaly_nodes: verdict.nodes(job),
             cause: verdict.cause,
-            nothing_to_compare: nothing_to_compare(job, verdict),
+            nothing_to_compare: nothing_to_compare(job, verdict, asked.settings.rules()),
             findings: verdict.findings.clone(),
             communication: verdict.communication.told.clone(),
             rules: asked.settings.rules().name().to_owned(),
@@ -240,9 +241,12 @@ fn votes(job: &Job, verdict: &Verdict) -> Vec<RankVotes> {
 }
 
 /// Says which filter took which timer when none is left.
-fn nothing_to_compare(job: &Job, verdict: &Verdict) -> Option<String> {
+fn nothing_to_compare(job: &Job, verdict: &Verdict, rules: Rules) -> Option<String> {
     if job.ranks.len() < 2 {
         return Some("the window holds one rank: there is nobody to compare it with".to_owned());
+    }
+    if rules == Rules::Peer && unplaced::stages_are_unknown(job) {
+        return Some(unplaced::WHY.to_owned());
     }
     let any = verdict
         .timers

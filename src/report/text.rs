@@ -123,7 +123,7 @@ fn parallel_groups(summary: &Summary) -> String {
             format!("{sizes} (inferred, {:.0} % sure, from: {from})", 100.0 * sure)
         }
         TopologyOrigin::Unknown => "unknown (no megatron_parallel_group_rank rows, no flags, and timers that do not \
-                                    tell, as those of interleaved schedules), taken as one pipeline stage"
+                                    tell), taken as one pipeline stage unless transfers show that there are several"
             .to_owned(),
     }
 }

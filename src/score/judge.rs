@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use crate::algos;
+use crate::algos::Algorithm;
 use crate::job::Job;
-use crate::rules::{self, Cause, Rules, RulesSettings, Verdict};
+use crate::rules::{self, Cause, RulesSettings, Verdict};
 
 /// What a verdict names.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -33,9 +33,8 @@ impl Answer {
     }
 }
 
-/// Asks a set of rules with its own settings and all algorithms.
+/// Asks a set of rules with some of the algorithms.
 #[must_use]
-pub fn judge(job: &Job, rules: Rules) -> Answer {
-    let verdict = rules::judge(job, &RulesSettings::of(rules), algos::registry());
-    Answer::new(job, &verdict)
+pub fn judge(job: &Job, settings: &RulesSettings, algorithms: &[&'static dyn Algorithm]) -> Answer {
+    Answer::new(job, &rules::judge(job, settings, algorithms))
 }

@@ -10,7 +10,8 @@ use super::error::CaseError;
 use super::judge::{Answer, judge};
 use super::mark::{Marks, mark};
 use super::truth::Truth;
-use crate::rules::Rules;
+use crate::algos::Algorithm;
+use crate::rules::RulesSettings;
 
 /// What became of one job.
 #[derive(Debug)]
@@ -25,12 +26,17 @@ pub struct Outcome {
     pub answers: Result<Vec<(Answer, Marks)>, String>,
 }
 
-/// Scores every case with every set of rules.
+/// Scores every case with every set of rules, each with the same algorithms.
 ///
 /// As many jobs are worked on at once as there are threads in the pool, each held in memory only then; the outcomes
 /// are in the order of the cases. `progress` is called with the number of jobs that are done.
 #[must_use]
-pub fn run(cases: &[Case], rules: &[Rules], progress: &(dyn Fn(usize) + Sync)) -> Vec<Outcome> {
+pub fn run(
+    cases: &[Case],
+    rules: &[RulesSettings],
+    algorithms: &[&'static dyn Algorithm],
+    progress: &(dyn Fn(usize) + Sync),
+) -> Vec<Outcome> {
     let next = AtomicUsize::new(0);
     let done = AtomicUsize::new(0);
     let outcomes: Vec<Mutex<Option<Outcome>>> = cases.iter().map(|_| Mutex::new(None)).collect();
@@ -41,7 +47,7 @@ pub fn run(cases: &[Case], rules: &[Rules], progress: &(dyn Fn(usize) + Sync)) -
             let place = next.fetch_add(1, Ordering::Relaxed);
             cases.get(place).zip(outcomes.get(place))
         } {
-            let outcome = score(case, rules);
+            let outcome = score(case, rules, algorithms);
             *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
             progress(done.fetch_add(1, Ordering::Relaxed) + 1);
         }
@@ -57,7 +63,7 @@ pub fn run(cases: &[Case], rules: &[Rules], progress: &(dyn Fn(usize) + Sync)) -
         .collect()
 }
 
-fn score(case: &Case, rules: &[Rules]) -> Outcome {
+fn score(case: &Case, rules: &[RulesSettings], algorithms: &[&'static dyn Algorithm]) -> Outcome {
     let known = match &case.truth {
         Ok(truth) => truth.clone(),
         Err(error) => return Outcome::failed(case, None, error.to_string()),
@@ -70,7 +76,7 @@ fn score(case: &Case, rules: &[Rules]) -> Outcome {
         };
         let answers = rules
             .iter()
-            .map(|&rules| judge(&job, rules))
+            .map(|rules| judge(&job, rules, algorithms))
             .map(|answer| {
                 let marks = mark(&truth, &answer, node_of);
                 (answer, marks)

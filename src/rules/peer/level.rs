@@ -5,7 +5,7 @@
 //! rows below the gap. `O(n log n)`.
 
 use super::robust::{low_median, mad, median};
-use super::settings::PeerSettings;
+use super::settings::{PeerSettings, Step};
 
 /// Fewer peers than this need a gap twice as wide.
 const MANY: usize = 6;
@@ -18,7 +18,7 @@ pub(super) fn level_of(means: &[f64], nodes: &[u32], standard_error: f64, settin
     let usual = low_median(means.iter().copied());
     let mut order: Vec<usize> = (0..means.len()).filter(|&row| means[row].is_finite()).collect();
     let count = order.len();
-    if count < 3 {
+    if count < 3 || !settings.takes(Step::Majority) {
         return (usual, above);
     }
     order.sort_unstable_by(|&a, &b| means[a].total_cmp(&means[b]));

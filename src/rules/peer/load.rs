@@ -7,7 +7,7 @@
 
 use super::robust::{low_median, mad, mean, median, width};
 use super::rows::RowPlaces;
-use super::settings::PeerSettings;
+use super::settings::{PeerSettings, Step};
 use super::table::Table;
 
 /// Deviations beyond this many standard deviations count as that many.
@@ -50,7 +50,10 @@ pub(super) fn together<'a>(pairs: impl Iterator<Item = (&'a [f64], &'a [f64])>) 
 
 /// Takes the load of each pipeline out of the rows (log); false and untouched where there is none to tell.
 pub(super) fn remove_pipeline_load(rows: &mut Table, places: &RowPlaces, settings: &PeerSettings) -> bool {
-    if places.pipelines.len() < 2 || places.pipelines.iter().all(|rows| rows.len() < 2) {
+    if !settings.takes(Step::PipelineLoad)
+        || places.pipelines.len() < 2
+        || places.pipelines.iter().all(|rows| rows.len() < 2)
+    {
         return false;
     }
     let around = winsorised(rows);

@@ -32,10 +32,12 @@ mod structure;
 mod suspects;
 mod table;
 mod units;
+pub(crate) mod unplaced;
 mod votes;
 
-pub use settings::PeerSettings;
+pub use settings::{PeerSettings, Step};
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use rayon::prelude::*;
@@ -56,10 +58,17 @@ use crate::job::Job;
 /// Applies the peer rules; the algorithms vote on the suspects.
 #[must_use]
 pub fn judge(job: &Job, settings: &PeerSettings, algorithms: &[&'static dyn Algorithm]) -> Verdict {
-    let places = &job.topology.places;
+    let unplaced = unplaced::stages_are_unknown(job);
+    let places = if unplaced {
+        Cow::Owned(unplaced::everybody_alone(job.ranks.len()))
+    } else if !settings.takes(Step::Peers) {
+        Cow::Owned(unplaced::everybody_a_peer(job.ranks.len()))
+    } else {
+        Cow::Borrowed(&job.topology.places)
+    };
     let nodes = node_codes(&job.nodes);
     let times = RankTimes::of(job);
-    let (mut findings, votes) = match Units::new(&times, places, &nodes) {
+    let (mut findings, votes) = match Units::new(&times, &places, &nodes) {
         Some(units) if times.any() => {
             let stages: Vec<u32> = places.iter().map(|place| place.stage).collect();
             let pipelines: Vec<u32> = places.iter().map(|place| place.pipeline).collect();
@@ -68,6 +77,9 @@ pub fn judge(job: &Job, settings: &PeerSettings, algorithms: &[&'static dyn Algo
         }
         _ => (Vec::new(), Votes::nobody(job.ranks.len(), algorithms)),
     };
+    if unplaced {
+        findings = unplaced::without_names(findings);
+    }
     let communication = comm::look(job, settings, &compute_slowly(job, &findings));
     acquit_groups_that_wait(&mut findings, &communication.findings);
     findings.extend(communication.findings.iter().cloned());
@@ -96,7 +108,7 @@ fn look(
     let evidence = Evidence::gather(units, times, rank_places, settings);
     let mut suspects = evidence.suspects(units, &rank_places.nodes, settings);
     let heavy_replicas = replica::heavy_replicas(&mut suspects, units, &evidence, &rank_places.nodes);
-    let votes = if suspects.is_empty() {
+    let votes = if suspects.is_empty() || !settings.takes(Step::Vote) {
         Votes::nobody(job.ranks.len(), algorithms)
     } else {
         Votes::cast(votes::saturated(&evidence, units, &suspects), algorithms)

@@ -84,7 +84,7 @@ pub(crate) fn mean_in_any_order(values: impl IntoIterator<Item = f64>) -> f64 {
     mean(sorted(values))
 }
 
-/// The mean without the slowest `share` of the values (3 at least), of which 2 always stay.
+/// The mean without the slowest `share` of the values (3 at least, unless it is 0), of which 2 always stay.
 ///
 /// A spell of a few slow steps and rare slow calls do not move it; a lasting fault does.
 pub(crate) fn trimmed(values: &[f64], share: f64) -> f64 {
@@ -95,6 +95,9 @@ pub(crate) fn trimmed(values: &[f64], share: f64) -> f64 {
 
 /// How many of `count` values [`trimmed`] keeps.
 pub(super) fn kept(count: usize, share: f64) -> usize {
+    if share == 0.0 {
+        return count;
+    }
     let cut = TRIM_AT_LEAST.max((share * count as f64).ceil() as usize);
     count - cut.min(count.saturating_sub(2))
 }

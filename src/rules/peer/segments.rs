@@ -8,7 +8,7 @@
 use super::normal::{exceeded_with, student};
 use super::own::OwnFactors;
 use super::robust::{MAD_TO_SD, kept, low_median, mean, median, trimmed};
-use super::settings::PeerSettings;
+use super::settings::{PeerSettings, Step};
 
 /// Fewest iterations in which a change point is looked for.
 const LEAST_ITERATIONS: usize = 12;
@@ -25,6 +25,9 @@ const TESTS_PART: f64 = 10.0;
 const HIDING: f64 = 0.75;
 /// A row without peers must change by this many thresholds.
 const ALONE: f64 = 2.0;
+
+/// The split of a row that has none.
+const NO_CHANGE: (usize, f64) = (0, 0.0);
 
 /// One row's score.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -56,7 +59,13 @@ impl Score {
 /// Scores every row.
 pub(super) fn score(own: &OwnFactors, settings: &PeerSettings) -> Vec<Score> {
     let iterations = own.factors.columns();
-    let changes = own.factors.map(|_, cells| change_point(cells));
+    let changes = own.factors.map(|_, cells| {
+        if settings.takes(Step::ChangePoint) {
+            change_point(cells)
+        } else {
+            NO_CHANGE
+        }
+    });
     let at = |row: usize| changes[row].0;
     let whole = Segment::measure(own, settings, TESTS_WHOLE, |_| (0, iterations));
     let before = Segment::measure(own, settings, TESTS_PART, |row| (0, at(row)));
@@ -134,6 +143,9 @@ impl Segment {
         let of_spread = quantile * (1.0 + 1.5 / count);
         let thresholds = |spread: f64| -> Vec<f64> {
             let noise = |row: usize| (of_spread * spread).hypot(of_error * own.standard_error(steps[row]));
+            if !settings.takes(Step::NoiseFloor) {
+                return vec![settings.effect_floor; excess.len()];
+            }
             let of_row = |row: usize| settings.effect_floor.max(noise(row) * (1.0 + 1.0 / peers[row]).sqrt());
             (0..excess.len()).map(of_row).collect()
         };
@@ -178,7 +190,7 @@ fn spread(excess: &[f64], peers: &[f64], telling: &[usize], count: f64, settings
 fn change_point(cells: &[f64]) -> (usize, f64) {
     let count = cells.len();
     if count < LEAST_ITERATIONS {
-        return (0, 0.0);
+        return NO_CHANGE;
     }
     let usual = mean(cells.iter().copied());
     let usual = if usual.is_finite() { usual } else { 0.0 };

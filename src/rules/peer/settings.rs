@@ -1,7 +1,31 @@
 //! The constants of the peer rules. None of them is fitted to a job; each says why it has its value.
 
+use std::collections::BTreeSet;
+
 use schemars::JsonSchema;
 use serde::Serialize;
+
+/// A step of the peer rules that can be left out, to see what it buys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Step {
+    /// Comparing ranks with those of their own stage: without it all ranks are peers.
+    Peers,
+    /// Taking a pipeline's load out of its ranks' times.
+    PipelineLoad,
+    /// Change points: without it a fault that began or ended is judged by the whole window.
+    ChangePoint,
+    /// Persistence: leaving out the slowest steps of a mean, and naming only what lasts.
+    Persistence,
+    /// Telling that more than half is slow.
+    Majority,
+    /// The noise floor: without it the effect floor alone is to be passed.
+    NoiseFloor,
+    /// The agreement of forward, backward and qkv.
+    Agreement,
+    /// The vote of the algorithms.
+    Vote,
+}
 
 /// Thresholds of the peer rules. Excesses are natural logarithms: 0.025 is 2.5 % slower.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -42,6 +66,29 @@ pub struct PeerSettings {
     pub transient_floor: f64,
     /// Seconds beyond the usual step that make a stall, if the step also takes twice as long.
     pub stall_seconds: f64,
+    /// Steps that are left out; none but for the benchmark.
+    pub without: BTreeSet<Step>,
+}
+
+impl PeerSettings {
+    /// Whether a step is taken.
+    #[must_use]
+    pub fn takes(&self, step: Step) -> bool {
+        !self.without.contains(&step)
+    }
+
+    /// The settings without some steps.
+    #[must_use]
+    pub fn without(mut self, steps: impl IntoIterator<Item = Step>) -> Self {
+        self.without.extend(steps);
+        if !self.takes(Step::Persistence) {
+            self.trim = 0.0;
+        }
+        if !self.takes(Step::Agreement) {
+            self.agreement = f64::NEG_INFINITY;
+        }
+        self
+    }
 }
 
 impl Default for PeerSettings {
@@ -63,6 +110,7 @@ impl Default for PeerSettings {
             loader_floor: 0.1,
             transient_floor: 0.25,
             stall_seconds: 10.0,
+            without: BTreeSet::new(),
         }
     }
 }

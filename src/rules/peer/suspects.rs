@@ -10,7 +10,7 @@ use super::own::OwnFactors;
 use super::robust::{low_median, mean, trimmed};
 use super::rows::RowPlaces;
 use super::segments::{Score, centred, score};
-use super::settings::PeerSettings;
+use super::settings::{PeerSettings, Step};
 use super::table::Table;
 use super::units::{RankTimes, Units};
 
@@ -197,7 +197,7 @@ impl Evidence {
         }
         let mut suspects: Vec<Suspect> = (0..units.len())
             .filter_map(suspect)
-            .filter(|suspect| suspect.steps.lasting)
+            .filter(|suspect| suspect.steps.lasting || !settings.takes(Step::Persistence))
             .collect();
         if let Some(ranks) = &self.ranks {
             complete_nodes(&mut suspects, units, nodes, ranks);
