@@ -198,3 +198,64 @@ fn csv_and_ndjson_give_the_same_calls_and_count_the_bad_ones() {
         assert_eq!((count("calls_used"), count("bad_calls")), (12, 4), "{file}");
     }
 }
+
+/// 32 ranks in four stages of an interleaved schedule, eight a node: stage by node.
+fn interleaved(overlap: bool) -> Scenario {
+    Scenario {
+        job: "interleaved".to_owned(),
+        tp: 2,
+        pp: 4,
+        dp: 4,
+        virtual_stages: 2,
+        overlap_p2p: overlap,
+        iterations: 30,
+        trace: true,
+        ..Scenario::default()
+    }
+}
+
+#[test]
+fn an_interleaved_schedule_tells_the_slow_link_by_its_first_and_last_transfers() {
+    for overlap in [false, true] {
+        // From node 1 to node 2: activations one way, gradients the other.
+        for (sender, receiver) in [(11, 19), (19, 11)] {
+            let link = format!("{sender}-{receiver}:8");
+            let slow = Scenario {
+                slow_links_one_way: vec![link.parse().expect("a fault")],
+                ..interleaved(overlap)
+            };
+            let (workdir, file) = written(&slow);
+            let ran = workdir.run(&["analyze", &file, "--no-files"]).succeeded();
+            for line in [
+                "anomaly_ranks: []",
+                "anomaly_nodes: [\"gpu-001\", \"gpu-002\"]",
+                "cause: network",
+            ] {
+                assert!(ran.stdout.contains(line), "{link}: `{line}` is not in\n{}", ran.stdout);
+            }
+        }
+        let (workdir, file) = written(&interleaved(overlap));
+        let ran = workdir.run(&["analyze", &file, "--no-files"]).succeeded();
+        assert!(
+            ran.stdout.contains("anomaly_nodes: []\ncause: none\n"),
+            "{}",
+            ran.stdout
+        );
+    }
+}
+
+#[test]
+fn a_slow_card_in_an_interleaved_schedule_is_no_slow_link() {
+    let slow = Scenario {
+        slow_ranks: vec!["11:1.6".parse().expect("a fault")],
+        ..interleaved(false)
+    };
+    let (workdir, file) = written(&slow);
+    let ran = workdir.run(&["analyze", &file, "--no-files"]).succeeded();
+    assert!(
+        ran.stdout
+            .contains("anomaly_ranks: [11]\nanomaly_nodes: [\"gpu-001\"]\ncause: compute\n"),
+        "{}",
+        ran.stdout
+    );
+}

@@ -1,7 +1,7 @@
 //! The collectives of data-parallel groups: who comes last waits least, so that the shortest duration of a group's members
 //! is the collective itself.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::job::Job;
 use crate::rules::peer::robust::median;
@@ -29,22 +29,21 @@ impl Collectives {
     /// Groups the ranks by stage and number in the stage. `O(ranks x iterations)`.
     #[must_use]
     pub fn of(job: &Job) -> Self {
-        let ran = |name: &&str| {
-            job.timer(name)
-                .is_some_and(|timer| timer.seconds.iter().any(|&seconds| seconds > 0.0))
-        };
-        let Some(name) = COLLECTIVES.into_iter().find(ran) else {
-            return Self::default();
-        };
-        let Some(timer) = job.timer(name) else {
-            return Self::default();
-        };
+        let of_timer = |name: &'static str| Self::of_timer(job, name);
+        COLLECTIVES.into_iter().find_map(of_timer).unwrap_or_default()
+    }
+
+    /// The groups' collectives by one timer; nothing where it did not run or no group has several ranks.
+    fn of_timer(job: &Job, name: &'static str) -> Option<Self> {
+        let timer = job
+            .timer(name)
+            .filter(|timer| timer.seconds.iter().any(|&seconds| seconds > 0.0))?;
         let mut groups = BTreeMap::<(u32, u32), Vec<usize>>::new();
         for (rank, place) in job.topology.places.iter().enumerate() {
             groups.entry((place.stage, place.member)).or_default().push(rank);
         }
         if groups.values().all(|members| members.len() < 2) {
-            return Self::default();
+            return None;
         }
         let shortest = |members: &Vec<usize>, step: usize| {
             let seconds = members.iter().map(|&rank| timer.seconds[(rank, step)]);
@@ -57,13 +56,44 @@ impl Collectives {
         for (group, members) in groups.values().enumerate() {
             members.iter().for_each(|&rank| group_of[rank] = group);
         }
-        Self {
+        Some(Self {
             timer: Some(name),
             stages: groups.keys().map(|(stage, _)| *stage).collect(),
             seconds: groups.values().map(row).collect(),
             members: groups.into_values().collect(),
             group_of,
-        }
+        })
+    }
+
+    /// Seconds that the collectives of the groups of some ranks take longer than those of the stage's other groups in
+    /// the given iterations, all timers together; 0 where none stands out.
+    pub(super) fn extra_seconds(job: &Job, ranks: &BTreeSet<usize>, steps: &[bool]) -> f64 {
+        let timers = COLLECTIVES.into_iter().filter_map(|name| Self::of_timer(job, name));
+        timers.map(|collectives| collectives.extra(ranks, steps)).sum()
+    }
+
+    fn extra(&self, ranks: &BTreeSet<usize>, steps: &[bool]) -> f64 {
+        let level = |group: usize| {
+            let row = self.seconds[group].iter().zip(steps);
+            median(row.filter(|(_, slow)| **slow).map(|(seconds, _)| *seconds))
+        };
+        let met: BTreeSet<usize> = ranks.iter().map(|&rank| self.group_of[rank]).collect();
+        let longer = |&group: &usize| {
+            let all = 0..self.members.len();
+            let others = |same_stage: bool| {
+                let fits = |other: &usize| !same_stage || self.stages[*other] == self.stages[group];
+                median(all.clone().filter(|other| !met.contains(other)).filter(fits).map(level))
+            };
+            let of_stage = others(true);
+            let usual = if of_stage.is_finite() { of_stage } else { others(false) };
+            let taken = level(group);
+            if taken > TELLING_FACTOR * usual {
+                taken - usual
+            } else {
+                0.0
+            }
+        };
+        met.iter().map(longer).fold(0.0, f64::max)
     }
 
     /// Which of several ends (ranks) has the slow collective in the given iterations, and how many times the others' it

@@ -25,6 +25,16 @@ pub(super) struct Writer<'a> {
     pub step_seconds: f64,
 }
 
+/// Least share of the step that is taken for what it would be without a fault.
+const LEAST_REST: f64 = 0.05;
+
+/// Seconds that a fault adds to the usual step over what is left of the step without them; `None` where the step's length
+/// is not known.
+pub(super) fn cost_of(extra: f64, step_seconds: f64) -> Option<f64> {
+    let rest = (step_seconds - extra).max(LEAST_REST * step_seconds);
+    Some(extra / rest).filter(|cost| cost.is_finite())
+}
+
 impl Writer<'_> {
     /// What is behind some slow flows.
     pub fn culprit(&self, culprit: &Culprit) -> Finding {
@@ -40,7 +50,7 @@ impl Writer<'_> {
         let slow = |&flow: &usize| self.flows[flow].slow.as_ref();
         let factors = culprit.flows.iter().filter_map(slow).map(|slow| slow.factor);
         finding.factor = Some(median(factors)).filter(|factor| factor.is_finite());
-        finding.cost = self.cost(&culprit.flows, finding.slow_iterations.unwrap_or(0));
+        finding.cost = self.cost(culprit, &ranks, finding.slow_iterations.unwrap_or(0));
         finding.links = culprit.flows.iter().filter_map(|&flow| self.evidence(flow)).collect();
         finding.decided_by = Some(self.rule(culprit));
         finding.says = self.says(&finding, culprit);
@@ -67,13 +77,14 @@ impl Writer<'_> {
         })
     }
 
-    /// Seconds that the slow flows of one rank add to a step where they are slow, over the step: every call of a slow
-    /// flow takes longer by what its transfers do, and a pipeline waits for each of its calls. An upper bound where
-    /// computing on another rank takes as long meanwhile; without single calls those of the steady state do not count.
-    fn cost(&self, flows: &[usize], slow_iterations: usize) -> Option<f64> {
+    /// Seconds that the slow flows of one rank add to a step where they are slow, with what the collectives of its
+    /// groups take longer, over the step without them: every call of a slow flow takes longer by what its transfers do,
+    /// and a pipeline waits for each of its calls. An upper bound where computing on another rank takes as long
+    /// meanwhile; without single calls those of the steady state do not count.
+    fn cost(&self, culprit: &Culprit, ranks: &BTreeSet<usize>, slow_iterations: usize) -> Option<f64> {
         let mut of_rank = BTreeMap::<usize, f64>::new();
         let mut links = BTreeMap::<usize, [f64; 2]>::new();
-        for &flow in flows {
+        for &flow in &culprit.flows {
             let extra = self.flows[flow].slow.as_ref().map_or(0.0, |slow: &SlowFlow| slow.extra);
             links.entry(flow / 2).or_default()[flow % 2] = extra;
         }
@@ -85,8 +96,9 @@ impl Writer<'_> {
             }
         }
         let most = of_rank.into_values().fold(0.0, f64::max);
+        let most = most + Collectives::extra_seconds(self.job, ranks, &culprit.slow_steps(self.flows));
         let share = slow_iterations as f64 / self.job.iterations.len().max(1) as f64;
-        Some(most * share / self.step_seconds).filter(|cost| cost.is_finite())
+        cost_of(most * share, self.step_seconds)
     }
 
     fn rule(&self, culprit: &Culprit) -> String {

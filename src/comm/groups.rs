@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::collectives::Collectives;
-use super::findings::{about, when};
+use super::findings::{about, cost_of, when};
 use super::flows::{Comparison, SlowFlow, logs};
 use crate::job::Job;
 use crate::rules::peer::PeerSettings;
@@ -65,7 +65,7 @@ fn finding(job: &Job, timer: &str, members: &[usize], slow: &SlowFlow, step_seco
     let ranks: BTreeSet<usize> = members.iter().copied().collect();
     let mut finding = about(job, FindingKind::SlowNetwork, &ranks, &slow.steps.slow);
     finding.factor = Some(slow.factor);
-    finding.cost = Some(slow.extra * slow.steps.share() / step_seconds).filter(|cost| cost.is_finite());
+    finding.cost = cost_of(slow.extra * slow.steps.share(), step_seconds);
     finding.decided_by = Some(format!(
         "collective: the member that waits least in {timer} still takes {:.1} x the time of the stage's other groups",
         slow.factor

@@ -4,16 +4,17 @@
 //! pipeline. But somebody in it always comes last: with computing as the bottleneck that rank's calls are as short as its
 //! transfers, with a slow link nobody's are. So the shortest usual call over the ranks of a lane (those with one number in
 //! the stages of a pipeline, which send to each other) tells slow transfers from slow computing. Which rank it is tells
-//! the data-parallel group whose collective is slow: it meets the lane in one rank.
+//! the data-parallel group whose collective is slow: it meets the lane in one rank; which link, the [`super::arrivals`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use rayon::prelude::*;
 
-use super::INTERLEAVED;
+use super::arrivals::{SlowLink, slow_links};
 use super::collectives::Collectives;
-use super::findings::{about, when};
+use super::findings::{about, cost_of, when};
 use super::flows::{Comparison, SlowFlow, logs};
+use super::{INTERLEAVED, SlowComputing};
 use crate::job::Job;
 use crate::rules::peer::PeerSettings;
 use crate::rules::peer::robust::median;
@@ -23,7 +24,7 @@ use crate::rules::{Finding, FindingKind, words};
 pub(super) fn findings(
     job: &Job,
     collectives: &Collectives,
-    compute_slowly: &BTreeSet<usize>,
+    computing: &SlowComputing,
     step_seconds: f64,
     settings: &PeerSettings,
 ) -> (usize, Vec<Finding>) {
@@ -38,11 +39,40 @@ pub(super) fn findings(
     let Some(comparison) = Comparison::new(&rows).filter(|_| known >= super::flows::FEWEST) else {
         return (0, Vec::new());
     };
-    let slow = lanes.iter().enumerate().filter_map(|(place, lane)| {
-        let slow = comparison.slow(place, settings)?;
-        finding(job, collectives, lane, &slow, step_seconds, compute_slowly)
-    });
-    (known, slow.collect())
+    let unit = |rank: usize| {
+        let place = &job.topology.places[rank];
+        (place.pipeline, place.stage)
+    };
+    let late: BTreeSet<(u32, u32)> = computing.suspects.iter().map(|&rank| unit(rank)).collect();
+    let told = slow_links(job, &lanes, comparison.usual, settings);
+    let mut found = Vec::new();
+    for (place, lane) in lanes.iter().enumerate() {
+        // A stage that computes slowly holds up all calls of its pipeline.
+        let is_late = lane.iter().any(|&rank| late.contains(&unit(rank)));
+        let links: &[SlowLink] = if is_late { &[] } else { &told[place] };
+        let fused = comparison.slow(place, settings);
+        let strongest = links.iter().max_by(|a, b| a.slow.extra.total_cmp(&b.slow.extra));
+        let Some(slow) = fused.or_else(|| strongest.map(|link| link.slow.clone())) else {
+            continue;
+        };
+        let ends = ends(lane, links);
+        found.extend(finding(job, collectives, lane, &ends, &slow, step_seconds, computing));
+    }
+    (known, found)
+}
+
+/// Who may be behind a lane's slow transfers: the rank that all its slow links share, the ends of the slowest, or
+/// anybody.
+fn ends(lane: &[usize], links: &[SlowLink]) -> Vec<usize> {
+    let Some(slowest) = links.iter().max_by(|a, b| a.slow.extra.total_cmp(&b.slow.extra)) else {
+        return lane.to_vec();
+    };
+    let meets = |rank: usize| links.iter().all(|link| link.sender == rank || link.receiver == rank);
+    let mut ends = vec![slowest.sender, slowest.receiver];
+    if links.len() > 1 && ends.iter().any(|&end| meets(end)) {
+        ends.retain(|&end| meets(end));
+    }
+    ends
 }
 
 /// Each iteration's usual call of the lane's rank that waits least, seconds.
@@ -61,37 +91,48 @@ fn finding(
     job: &Job,
     collectives: &Collectives,
     lane: &[usize],
+    suspects: &[usize],
     slow: &SlowFlow,
     step_seconds: f64,
-    compute_slowly: &BTreeSet<usize>,
+    computing: &SlowComputing,
 ) -> Option<Finding> {
-    let ends: Vec<&[usize]> = lane.chunks(1).collect();
+    let ends: Vec<&[usize]> = suspects.chunks(1).collect();
     let told = collectives.tell(&ends, &slow.steps.slow);
-    let accused: &[usize] = told.map_or(lane, |(end, _)| ends[end]);
-    if accused.iter().all(|rank| compute_slowly.contains(rank)) {
+    let accused: &[usize] = told.map_or(suspects, |(end, _)| ends[end]);
+    // Of two stages the lane is the link.
+    let is_link = suspects.len() <= 2;
+    if accused.iter().all(|rank| computing.ranks.contains(rank)) {
         return None;
     }
-    let kind = if told.is_some() {
+    let kind = if accused.len() == 1 {
         FindingKind::SlowNetwork
     } else {
         FindingKind::SlowLink
     };
     let ranks: BTreeSet<usize> = accused.iter().copied().collect();
     let mut finding = about(job, kind, &ranks, &slow.steps.slow);
-    finding.names_nodes = told.is_some();
+    finding.names_nodes = told.is_some() || is_link;
     finding.factor = Some(slow.factor);
     let calls = usual_calls(job, lane);
-    finding.cost = Some(slow.extra * calls * slow.steps.share() / step_seconds).filter(|cost| cost.is_finite());
+    let collective = Collectives::extra_seconds(job, &ranks, &slow.steps.slow);
+    finding.cost = cost_of((slow.extra * calls + collective) * slow.steps.share(), step_seconds);
     let collective = match (told, collectives.timer) {
         (Some((_, factor)), Some(timer)) => format!("the {timer} of its group takes {factor:.1} x the others'"),
+        _ if is_link => "the first or last microbatch of a step takes long over this link".to_owned(),
         _ => "no collective tells which of its ranks".to_owned(),
     };
     finding.decided_by = Some(format!(
         "pipeline: no rank of it has usual fused calls as short as those of other pipelines; {collective}"
     ));
-    let who = if told.is_some() {
+    let who = if accused.len() == 1 {
         format!(
             "{} on {} communicates slowly",
+            words::ranks(&finding.ranks),
+            words::nodes(&finding.nodes)
+        )
+    } else if is_link {
+        format!(
+            "the link between {} on {} is slow",
             words::ranks(&finding.ranks),
             words::nodes(&finding.nodes)
         )

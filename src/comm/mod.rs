@@ -5,6 +5,7 @@
 //! `collectives` of data-parallel groups tell ends apart) -> `findings`. `waits` splits each rank's time. All of it is
 //! `O(calls)` and some sorts, in parallel over links.
 
+mod arrivals;
 pub mod classic;
 pub mod collectives;
 pub mod culprits;
@@ -66,14 +67,35 @@ impl Communication {
     }
 }
 
-/// Looks for slow transfers; ranks (positions) that `compute_slowly` explain their own links.
+/// Ranks (positions) whose computing is known to be slow: they explain transfers that look slow.
+#[derive(Debug, Clone, Default)]
+pub struct SlowComputing {
+    /// Those that are slow themselves.
+    pub ranks: BTreeSet<usize>,
+    /// These, and those of groups of which at least one is slow.
+    pub suspects: BTreeSet<usize>,
+}
+
+impl SlowComputing {
+    /// Ranks that are slow themselves.
+    #[must_use]
+    pub fn of_ranks(ranks: impl IntoIterator<Item = usize>) -> Self {
+        let ranks: BTreeSet<usize> = ranks.into_iter().collect();
+        Self {
+            suspects: ranks.clone(),
+            ranks,
+        }
+    }
+}
+
+/// Looks for slow transfers beside what is known of slow computing.
 #[must_use]
-pub fn look(job: &Job, settings: &PeerSettings, compute_slowly: &BTreeSet<usize>) -> Communication {
+pub fn look(job: &Job, settings: &PeerSettings, computing: &SlowComputing) -> Communication {
     if job.topology.pipeline_stages() < 2 {
         return one_stage(job, settings);
     }
     if is_interleaved(job) {
-        return interleaved(job, settings, compute_slowly);
+        return interleaved(job, settings, computing);
     }
     let links = links::links(job, false);
     let (basis, measured) = transfers::measure(job, &links);
@@ -91,7 +113,7 @@ pub fn look(job: &Job, settings: &PeerSettings, compute_slowly: &BTreeSet<usize>
     let culprits = culprits::explain(job, &flows, &collectives);
     let mut findings: Vec<Finding> = culprits
         .iter()
-        .filter(|culprit| !culprit.is_explained_by(compute_slowly))
+        .filter(|culprit| !culprit.is_explained_by(&computing.ranks))
         .map(|culprit| writer.culprit(culprit))
         .collect();
     let met: BTreeSet<usize> = culprits
@@ -126,15 +148,15 @@ fn one_stage(job: &Job, settings: &PeerSettings) -> Communication {
 }
 
 /// Fused calls only bound transfers: pipelines are compared as a whole.
-fn interleaved(job: &Job, settings: &PeerSettings, compute_slowly: &BTreeSet<usize>) -> Communication {
+fn interleaved(job: &Job, settings: &PeerSettings, computing: &SlowComputing) -> Communication {
     let collectives = Collectives::of(job);
-    let (compared, findings) = lanes::findings(job, &collectives, compute_slowly, step_seconds(job, &[]), settings);
+    let (compared, findings) = lanes::findings(job, &collectives, computing, step_seconds(job, &[]), settings);
     let told = if compared == 0 {
         "interleaved schedule without single calls of several pipelines: nothing could be compared".to_owned()
     } else {
         format!(
             "interleaved schedule: fused calls do not tell single links, so the shortest calls of {compared} pipelines are \
-             compared, and the collectives of data-parallel groups tell the rank"
+             compared; the first and the last transfers of a step tell the link, the collectives of data-parallel groups the rank"
         )
     };
     Communication {

@@ -51,7 +51,7 @@ use self::units::{COMPUTE, LOADER, RankTimes, Units};
 use self::votes::Votes;
 use super::{Cause, Finding, FindingKind, Verdict};
 use crate::algos::Algorithm;
-use crate::comm;
+use crate::comm::{self, SlowComputing};
 use crate::features::{self, RankFeatures, STEP_TIMER, TimerFate, TimerVerdict};
 use crate::job::Job;
 
@@ -80,7 +80,7 @@ pub fn judge(job: &Job, settings: &PeerSettings, algorithms: &[&'static dyn Algo
     if unplaced {
         findings = unplaced::without_names(findings);
     }
-    let communication = comm::look(job, settings, &compute_slowly(job, &findings));
+    let communication = comm::look(job, settings, &slow_computing(job, &findings));
     acquit_groups_that_wait(&mut findings, &communication.findings);
     findings.extend(communication.findings.iter().cloned());
     findings.sort_by(by_weight);
@@ -158,10 +158,16 @@ fn acquit_groups_that_wait(findings: &mut [Finding], network: &[Finding]) {
 }
 
 /// Positions of the ranks that are known to compute slowly.
-fn compute_slowly(job: &Job, findings: &[Finding]) -> BTreeSet<usize> {
-    let by_themselves = |finding: &&Finding| finding.kind == FindingKind::SlowRank && finding.cause == Cause::Compute;
-    let ranks = findings.iter().filter(by_themselves).flat_map(|finding| &finding.ranks);
-    ranks.filter_map(|rank| job.ranks.binary_search(rank).ok()).collect()
+fn slow_computing(job: &Job, findings: &[Finding]) -> SlowComputing {
+    let positions = |wanted: &dyn Fn(&Finding) -> bool| -> BTreeSet<usize> {
+        let computes = |finding: &&Finding| finding.cause == Cause::Compute && wanted(finding);
+        let ranks = findings.iter().filter(computes).flat_map(|finding| &finding.ranks);
+        ranks.filter_map(|rank| job.ranks.binary_search(rank).ok()).collect()
+    };
+    SlowComputing {
+        ranks: positions(&|finding| finding.kind == FindingKind::SlowRank),
+        suspects: positions(&|finding| matches!(finding.kind, FindingKind::SlowRank | FindingKind::OneOfGroup)),
+    }
 }
 
 /// Named ranks and nodes first, then by kind, cost and rank.
