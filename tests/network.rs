@@ -226,13 +226,13 @@ fn an_interleaved_schedule_tells_the_slow_link_by_its_first_and_last_transfers()
             };
             let (workdir, file) = written(&slow);
             let ran = workdir.run(&["analyze", &file, "--no-files"]).succeeded();
-            for line in [
-                "anomaly_ranks: []",
-                "anomaly_nodes: [\"gpu-001\", \"gpu-002\"]",
-                "cause: network",
-            ] {
+            for line in ["anomaly_ranks: []", "cause: network"] {
                 assert!(ran.stdout.contains(line), "{link}: `{line}` is not in\n{}", ran.stdout);
             }
+            // One end or both, and nobody else.
+            let ends = ["[\"gpu-001\"]", "[\"gpu-002\"]", "[\"gpu-001\", \"gpu-002\"]"];
+            let named = |nodes: &&str| ran.stdout.contains(&format!("anomaly_nodes: {nodes}\n"));
+            assert!(ends.iter().any(named), "{link}: {}", ran.stdout);
         }
         let (workdir, file) = written(&interleaved(overlap));
         let ran = workdir.run(&["analyze", &file, "--no-files"]).succeeded();

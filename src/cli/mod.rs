@@ -9,6 +9,7 @@ mod progress;
 mod score;
 mod simulate;
 mod stdout;
+mod thresholds;
 mod topology;
 
 use std::process::ExitCode;

@@ -4,7 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::collect::{Latest, TimerRows, UNKNOWN_NODE};
+use super::collect::UNKNOWN_NODE;
+use super::kept::{Latest, TimerRows};
 use crate::source::Micros;
 
 /// The runs of which rows are kept.

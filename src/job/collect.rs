@@ -1,11 +1,10 @@
 //! The pass that gathers one job's rows: keeps those of the window, remembers of the others only what warm-up,
 //! reruns and topology need.
 
-use std::collections::BTreeMap;
-
 use rustc_hash::FxHashMap;
 
 use super::calls::{CallRows, push_durations};
+use super::kept::{Latest, Names, RunExtent, TimerRows, keep_latest};
 use super::quality::DataQuality;
 use super::window::Selection;
 use crate::source::{Micros, Need, PartStatistics, Rows, Scan, SourceError, TextColumn, is_transfer};
@@ -17,74 +16,6 @@ pub use crate::source::TRACE;
 pub const GROUPS: &str = "megatron_parallel_group_rank";
 /// The node of a rank whose rows name none.
 pub const UNKNOWN_NODE: &str = "unknown";
-
-/// Kept timer rows, in columns.
-#[derive(Debug, Default)]
-pub(super) struct TimerRows {
-    pub timer: Vec<u32>,
-    pub run: Vec<u32>,
-    pub rank: Vec<u32>,
-    pub iteration: Vec<i64>,
-    pub timestamp: Vec<Micros>,
-    pub seconds: Vec<f64>,
-}
-
-impl TimerRows {
-    pub fn len(&self) -> usize {
-        self.timer.len()
-    }
-}
-
-/// What is known of a run from all of its timer rows up to `--end`, in the window or not.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct RunExtent {
-    pub first_time: Micros,
-    pub last_time: Micros,
-    pub first_iteration: i64,
-    pub last_iteration: i64,
-}
-
-impl RunExtent {
-    fn merge(&mut self, other: &Self) {
-        self.first_time = self.first_time.min(other.first_time);
-        self.last_time = self.last_time.max(other.last_time);
-        self.first_iteration = self.first_iteration.min(other.first_iteration);
-        self.last_iteration = self.last_iteration.max(other.last_iteration);
-    }
-}
-
-/// Names in order of first appearance, with their positions.
-#[derive(Debug, Default)]
-pub(super) struct Names {
-    pub names: Vec<String>,
-    lookup: FxHashMap<String, u32>,
-}
-
-impl Names {
-    fn code(&mut self, name: &str) -> u32 {
-        if let Some(&code) = self.lookup.get(name) {
-            return code;
-        }
-        let code = self.names.len() as u32;
-        self.names.push(name.to_owned());
-        self.lookup.insert(name.to_owned(), code);
-        code
-    }
-}
-
-/// The latest value that was seen for a key; of two at the same moment the greater one, so that the order of
-/// rows does not matter.
-pub(super) type Latest<K, V> = BTreeMap<K, (Micros, V)>;
-
-fn keep_latest<K: Ord, V: PartialOrd>(map: &mut Latest<K, V>, key: K, time: Micros, value: V) {
-    match map.get_mut(&key) {
-        Some(known) if (known.0, &known.1) >= (time, &value) => {}
-        Some(known) => *known = (time, value),
-        None => {
-            map.insert(key, (time, value));
-        }
-    }
-}
 
 /// Gathers the rows of one job; a [`Scan`].
 #[derive(Debug)]

@@ -10,6 +10,7 @@ mod calls;
 mod catalog;
 mod collect;
 mod cut;
+mod kept;
 mod quality;
 pub mod rank_order;
 mod runs;
