@@ -13,6 +13,12 @@ use mt_detector::rules::{RulesSettings, judge};
 use mt_detector::source::{Rows, Scan, TextColumn};
 use proptest::prelude::*;
 
+/// Cases of a property: `PROPTEST_CASES` or the usual number.
+fn cases(usual: u32) -> u32 {
+    let asked = std::env::var("PROPTEST_CASES").ok();
+    asked.and_then(|cases| cases.parse().ok()).unwrap_or(usual)
+}
+
 /// One timer row.
 #[derive(Debug, Clone)]
 struct Cell {
@@ -155,7 +161,7 @@ fn named(cells: &[Cell], places: &[Place], settings: &RulesSettings) -> BTreeSet
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(48), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn permuting_ranks_permutes_the_answer(cells in cells(), shift in 1u32..13) {
@@ -183,7 +189,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(48), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn peers_permuting_ranks_permutes_the_answer(cells in cells_over(3..24), shift in 1u32..13) {
@@ -246,7 +252,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(64), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn permuting_ranks_permutes_the_slow_links(traced in traced(), shift in 1u32..40) {

@@ -52,7 +52,7 @@ pub struct ScoreArgs {
     algorithm: Vec<String>,
     /// Steps of the peer rules to leave out, by commas, to see what they buy
     #[arg(long, value_name = "STEPS", value_enum, value_delimiter = ',')]
-    without: Vec<StepName>,
+    without: Vec<Step>,
     /// List every job with a wrong answer, with the true and the given ranks and causes
     #[arg(long)]
     show: bool,
@@ -83,41 +83,6 @@ enum RulesName {
     Peer,
     /// Both, side by side
     Both,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum StepName {
-    /// Comparing ranks with those of their own stage
-    Peers,
-    /// Taking a pipeline's load out
-    PipelineLoad,
-    /// Judging what began or ended by its own part of the window
-    ChangePoint,
-    /// Leaving out spells, naming only what lasts
-    Persistence,
-    /// Telling that more than half is slow
-    Majority,
-    /// The floor that noise sets
-    NoiseFloor,
-    /// The agreement of forward, backward and qkv
-    Agreement,
-    /// The vote of the algorithms
-    Vote,
-}
-
-impl StepName {
-    fn step(self) -> Step {
-        match self {
-            Self::Peers => Step::Peers,
-            Self::PipelineLoad => Step::PipelineLoad,
-            Self::ChangePoint => Step::ChangePoint,
-            Self::Persistence => Step::Persistence,
-            Self::Majority => Step::Majority,
-            Self::NoiseFloor => Step::NoiseFloor,
-            Self::Agreement => Step::Agreement,
-            Self::Vote => Step::Vote,
-        }
-    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -188,7 +153,7 @@ pub fn run(args: &ScoreArgs) -> anyhow::Result<Exit> {
 impl ScoreArgs {
     fn settings(&self, rules: Rules) -> RulesSettings {
         match RulesSettings::of(rules) {
-            RulesSettings::Peer(peer) => RulesSettings::Peer(peer.without(self.without.iter().map(|name| name.step()))),
+            RulesSettings::Peer(peer) => RulesSettings::Peer(peer.without(self.without.iter().copied())),
             classic @ RulesSettings::Classic(_) => classic,
         }
     }

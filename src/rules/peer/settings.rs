@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use clap::ValueEnum;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A step of the peer rules that can be left out, to see what it buys.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Step {
     /// Comparing ranks with those of their own stage: without it all ranks are peers.
