@@ -5,6 +5,7 @@
 //! rows below the gap. `O(n log n)`.
 
 use super::robust::{low_median, mad, median};
+use super::rows::grouped;
 use super::settings::{PeerSettings, Step};
 
 /// Fewer peers than this need a gap twice as wide.
@@ -41,7 +42,7 @@ pub(super) fn level_of(means: &[f64], nodes: &[u32], standard_error: f64, settin
     }
     let plausible = 4 * split >= count && 2 * split <= count && (split > 1 || count < MANY);
     if !plausible || gap < needed {
-        return (usual, above);
+        return slow_nodes(means, nodes, &order, settings).unwrap_or((usual, above));
     }
     let mut low_nodes: Vec<u32> = order[..split].iter().map(|&row| nodes[row]).collect();
     low_nodes.sort_unstable();
@@ -55,6 +56,39 @@ pub(super) fn level_of(means: &[f64], nodes: &[u32], standard_error: f64, settin
         above[row] = true;
     }
     (median(low.iter().copied()), above)
+}
+
+/// The same where single rows close the gap: by the medians of nodes with [`MANY`] rows at least, which single rows do
+/// not move. `order` holds the rows with a mean, ascending.
+fn slow_nodes(means: &[f64], nodes: &[u32], order: &[usize], settings: &PeerSettings) -> Option<(f64, Vec<bool>)> {
+    let on_node = grouped(order.iter().map(|&row| (nodes[row], 0)));
+    let rows = |group: &Vec<usize>| -> Vec<usize> { group.iter().map(|&at| order[at]).collect() };
+    let mut levels: Vec<(f64, Vec<usize>)> = on_node
+        .iter()
+        .map(rows)
+        .map(|rows| (median(rows.iter().map(|&row| means[row])), rows))
+        .collect();
+    if levels.len() < 3 || levels.iter().any(|(_, rows)| rows.len() < MANY) {
+        return None;
+    }
+    levels.sort_by(|a, b| a.0.total_cmp(&b.0).then_with(|| a.1.cmp(&b.1)));
+    let gap = |at: &usize| levels[*at].0 - levels[at - 1].0;
+    let split = (1..levels.len()).rev().max_by(|a, b| gap(a).total_cmp(&gap(b)))?;
+    let (low, high) = levels.split_at(split);
+    let of = |nodes: &[(f64, Vec<usize>)]| -> Vec<f64> {
+        nodes.iter().flat_map(|(_, rows)| rows).map(|&row| means[row]).collect()
+    };
+    let (low_means, high_means) = (of(low), of(high));
+    let plausible = 4 * low_means.len() >= order.len() && 2 * low_means.len() <= order.len();
+    let spread = mad(&low_means).max(mad(&high_means)).max(settings.least_spread);
+    if !plausible || gap(&split) < settings.effect_floor.max(3.0 * spread) {
+        return None;
+    }
+    let mut above = vec![false; means.len()];
+    high.iter()
+        .flat_map(|(_, rows)| rows)
+        .for_each(|&row| above[row] = true);
+    Some((median(low_means), above))
 }
 
 /// The level of peers of whom it is known who lies above the gap.
@@ -105,5 +139,31 @@ mod tests {
         assert_eq!(level_below(&means, vec![false, true, false, true, true]).0, 0.05);
         assert_eq!(level_below(&means, vec![false; 5]).0, 0.1);
         assert_eq!(level_below(&[0.2, f64::NAN], vec![true, false]).0, 0.2);
+    }
+
+    #[test]
+    fn single_rows_between_do_not_hide_slow_nodes() {
+        // Three of five nodes are 8 % slower; one row of a fast node and one of a slow node nearly meet.
+        let nodes: Vec<u32> = (0..40).map(|row| row / 8).collect();
+        let mean = |row: u32| {
+            let slow = if matches!(row / 8, 1 | 4) { 0.0 } else { 0.08 };
+            let lasting = 0.004 * f64::from(row * 5 % 8) / 7.0;
+            slow + lasting
+                + match row {
+                    12 => 0.04,
+                    29 => -0.035,
+                    _ => 0.0,
+                }
+        };
+        let means: Vec<f64> = (0..40).map(mean).collect();
+        let (level, above) = level_of(&means, &nodes, 0.001, &PeerSettings::default());
+        assert!(level < 0.005, "{level}");
+        let expected: Vec<bool> = nodes.iter().map(|node| !matches!(node, 1 | 4)).collect();
+        assert_eq!(above, expected);
+        // One slow node of five is no majority.
+        let one: Vec<f64> = (0..40)
+            .map(|row| if row < 8 { 0.08 } else { 0.001 * f64::from(row % 3) })
+            .collect();
+        assert_eq!(level_of(&one, &nodes, 0.001, &PeerSettings::default()).1, [false; 40]);
     }
 }
