@@ -50,7 +50,7 @@ pub(super) fn level_of(means: &[f64], nodes: &[u32], standard_error: f64, settin
         .iter()
         .any(|&row| low_nodes.binary_search(&nodes[row]).is_ok())
     {
-        return (usual, above);
+        return slow_nodes(means, nodes, &order, settings).unwrap_or((usual, above));
     }
     for &row in &order[split..] {
         above[row] = true;
