@@ -10,15 +10,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rayon::prelude::*;
 
+use super::SlowComputing;
 use super::arrivals::{SlowLink, slow_links};
 use super::collectives::Collectives;
 use super::findings::{about, cost_of, when};
 use super::flows::{Comparison, SlowFlow, logs};
-use super::{INTERLEAVED, SlowComputing};
 use crate::job::Job;
 use crate::rules::peer::PeerSettings;
 use crate::rules::peer::robust::median;
 use crate::rules::{Finding, FindingKind, words};
+use crate::source::INTERLEAVED_TIMERS;
 
 /// How many lanes were compared, and what was found.
 pub(super) fn findings(
@@ -80,7 +81,7 @@ fn shortest_calls(job: &Job, lane: &[usize]) -> Vec<f64> {
     let tables: Vec<_> = job
         .calls
         .iter()
-        .filter(|table| INTERLEAVED.contains(&table.name.as_str()))
+        .filter(|table| INTERLEAVED_TIMERS.contains(&table.name.as_str()))
         .collect();
     let usual = |rank: usize, step: usize| median(tables.iter().flat_map(|table| table.of(rank, step).iter().copied()));
     let shortest = |step: usize| lane.iter().map(|&rank| usual(rank, step)).fold(f64::NAN, f64::min);
@@ -152,7 +153,7 @@ fn finding(
 
 /// Fused calls of a rank in an iteration.
 fn usual_calls(job: &Job, lane: &[usize]) -> f64 {
-    let of_interleaved = |name: &String| INTERLEAVED.contains(&name.as_str());
+    let of_interleaved = |name: &String| INTERLEAVED_TIMERS.contains(&name.as_str());
     let tables: Vec<_> = job.calls.iter().filter(|table| of_interleaved(&table.name)).collect();
     let Some(&rank) = lane.first() else { return 0.0 };
     let counts =

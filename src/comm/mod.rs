@@ -33,13 +33,7 @@ use crate::job::Job;
 use crate::rules::Finding;
 use crate::rules::peer::PeerSettings;
 use crate::rules::peer::robust::median;
-
-/// The fused timers that only interleaved schedules have.
-const INTERLEAVED: [&str; 3] = [
-    "forward-send-forward-recv",
-    "backward-send-backward-recv",
-    "forward-backward-send-forward-backward-recv",
-];
+use crate::source::INTERLEAVED_TIMERS;
 
 /// Jobs without links.
 const NO_LINKS: &str = "skipped: one pipeline stage, as far as is known, so no transfers between stages";
@@ -173,7 +167,7 @@ fn is_interleaved(job: &Job) -> bool {
                 .timer(name)
                 .is_some_and(|timer| timer.seconds.iter().any(|&seconds| seconds > 0.0))
     };
-    INTERLEAVED.into_iter().any(ran)
+    INTERLEAVED_TIMERS.into_iter().any(ran)
 }
 
 fn told(basis: Basis, flows: &[Flow]) -> String {

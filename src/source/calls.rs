@@ -18,6 +18,13 @@ pub const TRANSFER_TIMERS: [&str; 9] = [
     "forward-backward-send-forward-backward-recv",
 ];
 
+/// Those that only interleaved schedules have.
+pub const INTERLEAVED_TIMERS: [&str; 3] = [
+    "forward-send-forward-recv",
+    "backward-send-backward-recv",
+    "forward-backward-send-forward-backward-recv",
+];
+
 /// Whether a timer is around transfers between pipeline stages.
 #[must_use]
 pub fn is_transfer(timer: &str) -> bool {

@@ -16,7 +16,7 @@ mod rows;
 mod scan;
 pub mod timestamp;
 
-pub use calls::{Lists, TRACE, TRANSFER_TIMERS, is_transfer};
+pub use calls::{INTERLEAVED_TIMERS, Lists, TRACE, TRANSFER_TIMERS, is_transfer};
 pub use discover::{Discovered, ENDINGS, Format, SourceFile, discover};
 pub use error::SourceError;
 pub(crate) use frame::rows_of;

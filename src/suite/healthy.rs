@@ -36,6 +36,11 @@ pub fn large_spread(draw: &mut Draw) -> Scenario {
 
 pub fn stall(draw: &mut Draw) -> Scenario {
     let job = any(draw);
+    with_stall(draw, job)
+}
+
+/// One step of the job takes 20-90 s longer on all ranks.
+pub fn with_stall(draw: &mut Draw, job: Scenario) -> Scenario {
     let iteration = Draw::counted(&job, draw.between(0.0, 1.0));
     let seconds = draw.between(20.0, 90.0);
     Scenario {

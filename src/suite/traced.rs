@@ -1,11 +1,11 @@
 //! Kinds with single calls and a sound network, which must not be blamed.
 
 use super::draw::Draw;
-use super::healthy::{with_heavy_stage, with_rerun, with_transient};
+use super::healthy::{with_heavy_stage, with_rerun, with_stall, with_transient};
 use super::network::{interleaved as interleaved_job, linked, with_damage, with_nodes_between, without_topology};
 use super::slow::{STRENGTHS, with_slow, with_slow_loader};
 use crate::simulate::Scenario;
-use crate::simulate::faults::{NodeFactor, RankFactor, Stall};
+use crate::simulate::faults::{NodeFactor, RankFactor};
 
 fn any(draw: &mut Draw) -> Scenario {
     linked(draw, |_| true)
@@ -122,12 +122,7 @@ pub fn transient(draw: &mut Draw) -> Scenario {
 
 pub fn stall(draw: &mut Draw) -> Scenario {
     let job = any(draw);
-    let iteration = Draw::counted(&job, draw.between(0.0, 1.0));
-    let seconds = draw.between(20.0, 90.0);
-    Scenario {
-        stalls: vec![Stall { iteration, seconds }],
-        ..job
-    }
+    with_stall(draw, job)
 }
 
 pub fn rerun(draw: &mut Draw) -> Scenario {

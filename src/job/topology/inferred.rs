@@ -8,17 +8,12 @@ use std::collections::BTreeMap;
 
 use super::super::assemble::TimerTable;
 use super::{Place, Topology, TopologyOrigin};
+use crate::source::INTERLEAVED_TIMERS;
 
 /// Timers that only a rank with a stage before its own has.
 const FROM_BEFORE: [&str; 3] = ["forward-recv", "backward-send", "backward-send-forward-recv"];
 /// Timers that only a rank with a stage after its own has.
 const FROM_AFTER: [&str; 3] = ["forward-send", "backward-recv", "forward-send-backward-recv"];
-/// Timers of interleaved schedules.
-const INTERLEAVED: [&str; 3] = [
-    "forward-send-forward-recv",
-    "backward-send-backward-recv",
-    "forward-backward-send-forward-backward-recv",
-];
 /// Timers that tensor-parallel peers leave together, the more telling first.
 const COMPUTE: [&str; 2] = ["backward-compute", "forward-compute"];
 /// Timers that are written alone too: next to no others, the absence of point-to-point timers tells nothing.
@@ -71,7 +66,7 @@ pub(super) fn infer(ranks: &[u32], timers: &[TimerTable]) -> Option<Topology> {
     let written = ranks;
     let ranks: &[u32] = &written.iter().map(|rank| rank / stride).collect::<Vec<_>>();
     let world = u64::from(*ranks.last()?) + 1;
-    if fires(&INTERLEAVED).contains(&true) {
+    if fires(&INTERLEAVED_TIMERS).contains(&true) {
         return None;
     }
     let ends: Vec<(bool, bool)> = fires(&FROM_BEFORE).into_iter().zip(fires(&FROM_AFTER)).collect();
