@@ -6,24 +6,26 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 
+use super::clickhouse::ClickHouseArgs;
 use super::exit::{ArgumentError, Exit};
 use super::progress::Progress;
+use super::source::Source;
 use super::stdout::{print, tell};
 use super::topology::TopologyArgs;
 use crate::algos::{Algorithm, registry};
-use crate::job::{IterationRange, Selection, load};
+use crate::job::{IterationRange, Selection};
 use crate::report::{Asked, ResultFolder, Summary, json_line, text};
 use crate::rules::classic::ClassicSettings;
 use crate::rules::peer::PeerSettings;
 use crate::rules::{self, RulesSettings};
-use crate::source::{Micros, discover, timestamp};
+use crate::source::{Micros, timestamp};
 
 /// Arguments of `analyze`, as typed.
 #[derive(Debug, Args)]
 pub struct AnalyzeArgs {
     /// Files, folders or glob patterns with rows of megatron_metrics (Parquet, CSV, NDJSON, Arrow IPC); - reads
-    /// NDJSON from standard input
-    #[arg(required = true, value_name = "INPUT")]
+    /// NDJSON from standard input. Without any, the table of a ClickHouse server is read
+    #[arg(value_name = "INPUT")]
     input: Vec<PathBuf>,
     /// Job id; may be left out when the input holds one job
     #[arg(long, value_name = "ID")]
@@ -67,6 +69,8 @@ pub struct AnalyzeArgs {
     /// Threads [default: one a processor]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
+    #[command(flatten, next_help_heading = "ClickHouse")]
+    clickhouse: ClickHouseArgs,
     #[command(flatten, next_help_heading = "Topology (where the job's rows do not give it)")]
     topology: TopologyArgs,
     #[command(flatten, next_help_heading = "Thresholds of the peer rules")]
@@ -147,17 +151,16 @@ pub fn run(args: &AnalyzeArgs) -> anyhow::Result<Exit> {
             .with_context(|| format!("failed to start {threads} threads"))?;
     }
     let progress = Progress::start("reading");
-    let found = discover(&args.input)?;
-    let job = load(&found.files, &request.selection, &|rows| progress.rows(rows))?;
+    let source = Source::open(&args.input, &args.clickhouse)?;
+    let job = source.load(&request.selection, &|rows| progress.rows(rows))?;
     progress.now("analysing");
     let verdict = rules::judge(&job, &request.settings, &request.algorithms);
-    let shown = |path: &PathBuf| path.display().to_string();
     let summary = Summary::new(
         &job,
         &verdict,
         Asked {
-            source: found.files.iter().map(|file| shown(&file.path)).collect(),
-            files_passed_over: found.passed_over.iter().map(shown).collect(),
+            source: source.names(),
+            files_passed_over: source.passed_over(),
             settings: &request.settings,
             iterations: request.selection.iterations.to_string(),
             warmup: request.selection.warmup,
@@ -185,12 +188,7 @@ pub fn run(args: &AnalyzeArgs) -> anyhow::Result<Exit> {
 
 impl AnalyzeArgs {
     fn request(&self) -> anyhow::Result<Request> {
-        let iterations = match &self.iterations {
-            None => IterationRange::default(),
-            Some(text) => text
-                .parse()
-                .map_err(|error| ArgumentError::new("--iterations", format!("{error}")))?,
-        };
+        let iterations = iterations(&self.iterations)?;
         let (start, end) = (moment("--start", &self.start)?, moment("--end", &self.end)?);
         if let (Some(first), Some(last)) = (start, end)
             && first > last
@@ -334,7 +332,16 @@ fn at_least(flag: &'static str, value: f64, least: f64) -> Result<f64, ArgumentE
     }
 }
 
-fn moment(flag: &'static str, text: &Option<String>) -> Result<Option<Micros>, ArgumentError> {
+pub(super) fn iterations(text: &Option<String>) -> Result<IterationRange, ArgumentError> {
+    match text {
+        None => Ok(IterationRange::default()),
+        Some(text) => text
+            .parse()
+            .map_err(|error| ArgumentError::new("--iterations", format!("{error}"))),
+    }
+}
+
+pub(super) fn moment(flag: &'static str, text: &Option<String>) -> Result<Option<Micros>, ArgumentError> {
     let Some(text) = text else {
         return Ok(None);
     };

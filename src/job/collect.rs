@@ -341,6 +341,16 @@ impl Scan for Collector<'_> {
 }
 
 impl Collector<'_> {
+    /// Adds what is known of a run from rows that were not read here.
+    pub(super) fn note_extent(&mut self, run: &str, extent: RunExtent) {
+        let run = self.runs.code(run) as usize;
+        self.extents.resize(self.runs.names.len(), None);
+        match &mut self.extents[run] {
+            Some(known) => known.merge(&extent),
+            none => *none = Some(extent),
+        }
+    }
+
     fn note_jobs(&mut self, jobs: Vec<String>) -> Result<(), SourceError> {
         for job in jobs {
             match &self.job {

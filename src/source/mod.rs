@@ -4,6 +4,7 @@
 //! makes [`Rows`] too and feeds the same scans.
 
 mod arrow;
+pub mod clickhouse;
 mod csv;
 mod discover;
 mod error;
@@ -14,6 +15,7 @@ mod parquet;
 mod rows;
 mod scan;
 pub mod timestamp;
+mod whole;
 
 pub use discover::{Discovered, ENDINGS, Format, SourceFile, discover};
 pub use error::SourceError;
