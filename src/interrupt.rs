@@ -11,8 +11,10 @@ pub const EXIT_INTERRUPTED: i32 = 130;
 /// The folders and files that are being built.
 static BUILDING: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
+type Ending = Box<dyn Fn() + Send>;
+
 /// What is to be done before the program goes, by number.
-static ENDINGS: Mutex<Vec<(u64, Box<dyn Fn() + Send>)>> = Mutex::new(Vec::new());
+static ENDINGS: Mutex<Vec<(u64, Ending)>> = Mutex::new(Vec::new());
 static NEXT_ENDING: AtomicU64 = AtomicU64::new(0);
 /// What is told; commands that leave something behind say so.
 static FAREWELL: Mutex<&str> = Mutex::new("interrupted, nothing was written");
@@ -51,7 +53,7 @@ pub fn install() -> Result<(), ctrlc::Error> {
     })
 }
 
-fn endings() -> MutexGuard<'static, Vec<(u64, Box<dyn Fn() + Send>)>> {
+fn endings() -> MutexGuard<'static, Vec<(u64, Ending)>> {
     ENDINGS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -167,10 +167,7 @@ impl SweepArgs {
                 let nodes = on_one_line(&result.anomaly_nodes.join(", "));
                 text += &format!("{job}: {}: ranks {:?} on {nodes}\n", result.cause, result.anomaly_ranks);
             } else if self.verbose {
-                let words = match result.error.as_deref() {
-                    Some(error) => error,
-                    None => "nobody stands out",
-                };
+                let words = result.error.as_deref().unwrap_or("nobody stands out");
                 text += &format!("{job}: {}: {}\n", result.status.word(), on_one_line(words));
             }
         }

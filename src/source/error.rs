@@ -95,7 +95,7 @@ pub enum SourceError {
     SeveralJobs(String),
     /// A ClickHouse server that could not be asked, or refused.
     #[error(transparent)]
-    Server(#[from] ServerError),
+    Server(#[from] Box<ServerError>),
     /// The rows of the window would need a table that is nearly all holes.
     #[error(
         "the window is too sparse to tabulate: {rows} rows spread over {ranks} ranks x {iterations} iterations; \

@@ -105,6 +105,9 @@ class Server(ThreadingHTTPServer):
             context.load_cert_chain(*tls)
             self.socket = context.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
 
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that refuses the certificate or goes away is no news."""
+
     def take(self, database: str, fault: str) -> bool:
         """Whether a counted fault strikes now."""
         with self.lock:

@@ -23,6 +23,10 @@ fn broken_jobs_stop_nothing_and_an_unchanged_one_is_not_analysed_again() {
         "INSERT INTO megatron_metrics SELECT toDateTime('2026-01-01 08:00:00', 'UTC'), 'mute', 'megatron_timers', 'forward-compute', \
          number, 50, 'n', '', '', [nan], '{}' FROM numbers(20)",
     );
+    database.sql(
+        "INSERT INTO megatron_metrics SELECT toDateTime('2026-01-01 08:00:00', 'UTC'), 'garbled', 'megatron_timers', unhex('ff41'), \
+         number % 16, intDiv(number, 16), 'n', '', '', [1], '{}' FROM numbers(480)",
+    );
     let workdir = Workdir::new();
     let sweep = [
         "sweep",
@@ -60,6 +64,8 @@ fn broken_jobs_stop_nothing_and_an_unchanged_one_is_not_analysed_again() {
         );
     }
     assert_eq!(status(&ledger, "sparse").0, "failed");
+    assert_eq!(status(&ledger, "garbled").0, "failed");
+    assert!(outcome.stdout.contains("a text is not UTF-8"), "{outcome:?}");
     assert!(outcome.stdout.contains("too sparse"), "{outcome:?}");
     for job in ["young", "mute"] {
         assert_eq!(status(&ledger, job).0, "no-rows", "{job}");
@@ -72,12 +78,12 @@ fn broken_jobs_stop_nothing_and_an_unchanged_one_is_not_analysed_again() {
         "{page}"
     );
     let table = std::fs::read_to_string(workdir.path("s/sweep.csv")).expect("the table");
-    assert_eq!(table.lines().count(), 7, "{table}");
+    assert_eq!(table.lines().count(), 8, "{table}");
 
     // Once more: what failed is tried again, what is new is analysed, the rest is kept.
     let asked = |job: &str| database.count(&format!("\"param_job\": \"{job}\""));
     let (before, sparse) = (asked("fine-1"), asked("sparse"));
-    database.sql(&crate::insert_slow_rank("fine-2", 31).replace("INSERT", "INSERT"));
+    database.sql(&crate::insert_slow_rank("fine-2", 31));
     let first = (asked("fine-2"), ledger);
     workdir.run_on(&database, &sweep);
     assert_eq!(asked("fine-1"), before);

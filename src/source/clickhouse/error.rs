@@ -66,6 +66,9 @@ pub enum Failure {
     /// No complete answer in time.
     #[error("no complete answer within {} s", .0.as_secs_f64())]
     Deadline(Duration),
+    /// A name in the table that is not UTF-8.
+    #[error("a text is not UTF-8 ({0})")]
+    Text(String),
     /// An answer that can't be understood.
     #[error("{0}")]
     Unreadable(String),
@@ -97,6 +100,7 @@ impl Failure {
             Self::Refused { code, .. } => PASSING.contains(code),
             Self::Gateway(_) | Self::Network(_) | Self::Cut { .. } => true,
             Self::Deadline(_)
+            | Self::Text(_)
             | Self::Unreadable(_)
             | Self::Layout(_)
             | Self::Torn(_)
@@ -133,6 +137,7 @@ impl Failure {
             }
             Self::Cut { .. } => "the server or a proxy ends answers early, or replicas differ: look at their logs".to_owned(),
             Self::Deadline(_) => "narrow the window, or allow more with --query-timeout".to_owned(),
+            Self::Text(_) => "find the rows with isValidUTF8 and mend or drop them".to_owned(),
             Self::Unreadable(_) => "is this the HTTP port of a ClickHouse server?".to_owned(),
             Self::Layout(_) => "`mt-detector schema` prints the layout".to_owned(),
             Self::Torn(_) => "run the command again".to_owned(),
@@ -142,16 +147,17 @@ impl Failure {
     }
 
     /// The final error of a piece of work.
-    pub(super) fn at(self, settings: &ServerSettings, doing: &'static str, attempts: u32) -> ServerError {
+    pub(super) fn at(self, settings: &ServerSettings, doing: &'static str, attempts: u32) -> Box<ServerError> {
         let advice = self.advice(settings);
-        ServerError {
+        // It is large, and every result would be as large with it.
+        Box::new(ServerError {
             server: settings.url.clone(),
             table: settings.table_name(),
             doing,
             what: self,
             attempts,
             advice,
-        }
+        })
     }
 
     /// Reads the client's error; the password is struck from it.
@@ -170,6 +176,7 @@ impl Failure {
             ClientError::Decompression(_) | ClientError::NotEnoughData => {
                 Self::Network(clean(&format!("the answer broke off ({})", chain(error))))
             }
+            ClientError::InvalidUtf8Encoding(error) => Self::Text(error.to_string()),
             other => Self::Unreadable(clean(&chain(other))),
         }
     }

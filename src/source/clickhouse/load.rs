@@ -121,7 +121,7 @@ impl Loader<'_> {
             batch.jobs.push(job.clone());
         }
         for place in 0..rows.rows.len() {
-            let row = row_of(&rows, place);
+            let row = row_of(rows, place);
             let before = batch.bytes.len();
             if !self.encoder.write(&row, &mut batch.bytes) {
                 self.loaded.left_out += 1;

@@ -88,7 +88,7 @@ pub(super) fn pull<S: Scan>(
         workers
             .into_iter()
             .map(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-            .collect::<Result<Vec<_>, ServerError>>()
+            .collect::<Result<Vec<_>, Box<ServerError>>>()
     })?;
     for digest in digests.into_iter().flatten() {
         scan.absorb(digest)?;
@@ -111,7 +111,7 @@ fn pull_metric<S: Scan>(
     expected: u64,
     scan: &S,
     passed: &SyncSender<usize>,
-) -> Result<Vec<S::Digest>, ServerError> {
+) -> Result<Vec<S::Digest>, Box<ServerError>> {
     std::thread::scope(|scope| {
         let (sender, steps) = sync_channel::<Step>(2);
         let digester = scope.spawn(move || {

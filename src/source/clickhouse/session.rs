@@ -87,7 +87,7 @@ impl Session {
     ///
     /// # Errors
     /// Authorities that can't be read, or a system that gives no threads.
-    pub fn new(settings: ServerSettings, notice: Notice) -> Result<Self, ServerError> {
+    pub fn new(settings: ServerSettings, notice: Notice) -> Result<Self, Box<ServerError>> {
         let setup = |failure: Failure| failure.at(&settings, "set up the connection", 1);
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
@@ -124,7 +124,7 @@ impl Session {
         &self,
         doing: &'static str,
         work: impl AsyncFn(&Attempt<'_>) -> Result<T, Failure>,
-    ) -> Result<T, ServerError> {
+    ) -> Result<T, Box<ServerError>> {
         let attempts = self.settings.retries.saturating_add(1);
         let mut number = 1;
         loop {
