@@ -13,6 +13,8 @@ const RANKS: [usize; 4] = [256, 1_024, 4_096, 10_240];
 const ITERATIONS: u32 = 40;
 const WARMUP: u32 = 10;
 const RUNS: usize = 3;
+/// Jobs with single calls have at most as many ranks: their files are large.
+const MOST_TRACED: usize = 1_024;
 /// The argument with which the program calls itself for the bare read.
 const BARE: &str = "bare-read-and-group-by";
 
@@ -31,10 +33,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         "| ranks | stages | rows | timers clustered | classic s | classic MB | peer s | peer MB | bare read s | bare read MB |"
     );
     println!("|---|---|---|---|---|---|---|---|---|---|");
-    for pp in [1, 8] {
-        for &ranks in &sizes {
+    for (pp, trace) in [(1, false), (8, false), (8, true)] {
+        for &ranks in sizes.iter().filter(|&&ranks| !trace || ranks <= MOST_TRACED) {
             let folder = tempfile::tempdir()?;
-            let file = write_input(folder.path(), ranks, pp)?;
+            let file = write_input(folder.path(), ranks, pp, trace)?;
             let clustered = timers_clustered(&file)?;
             let rows = ParquetReader::new(std::fs::File::open(&file)?).num_rows()?;
             let analyze = |rules: &str| {
@@ -45,21 +47,28 @@ fn main() -> Result<(), Box<dyn Error>> {
             let bare = measure(Command::new(std::env::current_exe()?).arg(BARE).arg(&file))?;
             let [classic, peer, bare] =
                 [classic, peer, bare].map(|run| format!("{:.2} | {:.0}", run.seconds, run.megabytes));
-            println!("| {ranks} | {pp} | {rows} | {clustered} | {classic} | {peer} | {bare} |");
+            let stages = if trace {
+                format!("{pp}, with calls")
+            } else {
+                pp.to_string()
+            };
+            println!("| {ranks} | {stages} | {rows} | {clustered} | {classic} | {peer} | {bare} |");
         }
     }
     Ok(())
 }
 
-/// A job with one slow rank: without pipeline stages some twelve timers are clustered, with them three.
-fn write_input(folder: &Path, ranks: usize, pp: usize) -> Result<std::path::PathBuf, Box<dyn Error>> {
+/// A job with one slow rank: without pipeline stages some twelve timers are clustered, with them three. With single calls
+/// its steps have 16 microbatches, so that 1,024 ranks make 1.4 million calls of transfers and as many of computing.
+fn write_input(folder: &Path, ranks: usize, pp: usize, trace: bool) -> Result<std::path::PathBuf, Box<dyn Error>> {
     let scenario = Scenario {
         job: format!("scale-{ranks}-{pp}"),
         tp: 1,
         pp,
         dp: ranks / pp,
         iterations: ITERATIONS,
-        trace: false,
+        trace,
+        microbatches: if trace { 16 } else { Scenario::default().microbatches },
         optimizer_timers: pp == 1,
         rank_spread: 0.01,
         slow_ranks: vec![RankFactor {

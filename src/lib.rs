@@ -8,6 +8,7 @@
 
 pub mod algos;
 pub mod cli;
+pub mod comm;
 pub mod features;
 mod interrupt;
 pub mod job;

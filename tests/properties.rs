@@ -72,7 +72,21 @@ fn two_stages(cells: &[Cell]) -> Vec<Place> {
     (0..ranks).map(place).collect()
 }
 
+/// One row of single calls.
+#[derive(Debug, Clone)]
+struct Calls {
+    timer: &'static str,
+    rank: u32,
+    iteration: u32,
+    /// Start, end, start, end, ...
+    times: Vec<f64>,
+}
+
 fn tabulated(cells: &[Cell], places: &[Place]) -> Job {
+    tabulated_with_calls(cells, &[], places)
+}
+
+fn tabulated_with_calls(cells: &[Cell], calls: &[Calls], places: &[Place]) -> Job {
     let selection = Selection::default();
     let mut collector = Collector::new(&selection);
     let mut rows = Rows {
@@ -87,8 +101,22 @@ fn tabulated(cells: &[Cell], places: &[Place]) -> Job {
         rows.rank.push(Some(cell.rank.into()));
         rows.iteration.push(Some(cell.iteration.into()));
         rows.value.push(Some(cell.seconds));
+        rows.calls.push([]);
         if let Some(nodes) = &mut rows.node {
             nodes.push(Some(&format!("n{}", cell.rank)));
+        }
+    }
+    for row in calls {
+        rows.timestamp.push(Some(i64::from(row.iteration)));
+        rows.job.push(Some("j"));
+        rows.metric_name.push(Some("megatron_timers_trace"));
+        rows.subname.push(Some(row.timer));
+        rows.rank.push(Some(row.rank.into()));
+        rows.iteration.push(Some(row.iteration.into()));
+        rows.value.push(row.times.first().copied());
+        rows.calls.push(row.times.iter().copied());
+        if let Some(nodes) = &mut rows.node {
+            nodes.push(Some(&format!("n{}", row.rank)));
         }
     }
     for place in places {
@@ -215,6 +243,170 @@ proptest! {
         let named = peer_anomalies(&cells, &places);
         prop_assert!(named.iter().all(|rank| cells.iter().any(|cell| cell.rank == *rank)));
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn permuting_ranks_permutes_the_slow_links(traced in traced(), shift in 1u32..40) {
+        let ranks = traced.places.len() as u32;
+        let moved = |rank: u32| (2 * ranks - 1 - rank + shift) % ranks;
+        let permuted = traced.moved(moved);
+        let expected: BTreeSet<(u32, u32)> = traced.slow().into_iter().map(|(a, b)| (moved(a), moved(b))).collect();
+        prop_assert_eq!(permuted.slow(), expected);
+    }
+
+    #[test]
+    fn scaling_all_times_changes_no_link(traced in traced(), power in -40i32..40) {
+        let scaled = traced.scaled(2f64.powi(power));
+        prop_assert_eq!(scaled.slow(), traced.slow());
+    }
+
+    #[test]
+    fn a_slow_link_is_found_and_no_other(traced in traced()) {
+        prop_assert_eq!(traced.slow(), traced.truth.into_iter().collect());
+    }
+
+    #[test]
+    fn any_calls_get_a_verdict(cells in prop::collection::vec(wild_cell(), 1..60), calls in prop::collection::vec(wild_calls(), 0..90)) {
+        let places = two_stages(&cells);
+        let job = tabulated_with_calls(&cells, &calls, &places);
+        for settings in [RulesSettings::default(), RulesSettings::Classic(ClassicSettings::default())] {
+            let verdict = judge(&job, &settings, &registry()[..1]);
+            let known = |node: &String| job.nodes.contains(node);
+            prop_assert!(verdict.nodes(&job).iter().all(known));
+        }
+        let quality = &job.quality;
+        let parts = quality.trace_rows_used + quality.trace_rows_not_needed + quality.trace_rows_left_out;
+        prop_assert_eq!(quality.trace_rows, parts);
+    }
+}
+
+/// A healthy pipeline job with single calls, and the flow that is slow in it, if any.
+#[derive(Debug, Clone)]
+struct Traced {
+    cells: Vec<Cell>,
+    calls: Vec<Calls>,
+    places: Vec<Place>,
+    truth: Option<(u32, u32)>,
+}
+
+/// Three or four stages of a few pipelines; one transfer may take 3 to 30 times as long, others wait at random.
+fn traced() -> impl Strategy<Value = Traced> {
+    let shape = (3u32..5, 2u32..6, any::<bool>(), 3.5f64..30.0, any::<u32>());
+    (shape, prop::collection::vec(0.0f64..1.0, 997)).prop_map(|((stages, pipelines, slow, factor, pick), draws)| {
+        let mut draws = draws.into_iter().cycle();
+        let rank = |stage: u32, pipeline: u32| stage * pipelines + pipeline;
+        let picked = (pick % (stages - 1), (pick / 8) % pipelines);
+        let truth = slow.then(|| (rank(picked.0, picked.1), rank(picked.0 + 1, picked.1)));
+        let (mut cells, mut calls, mut places) = (Vec::new(), Vec::new(), Vec::new());
+        for stage in 0..stages {
+            for pipeline in 0..pipelines {
+                let rank = rank(stage, pipeline);
+                places.push(Place { rank, stage, pipeline });
+                for iteration in 0..6 {
+                    cells.push(Cell {
+                        timer: "forward-compute",
+                        rank,
+                        iteration,
+                        seconds: 1.0,
+                    });
+                }
+            }
+        }
+        for (stage, pipeline) in (0..stages - 1).flat_map(|stage| (0..pipelines).map(move |pipeline| (stage, pipeline)))
+        {
+            let ends = (rank(stage, pipeline), rank(stage + 1, pipeline));
+            for iteration in 0..6 {
+                for (up, down, forward) in [
+                    ("forward-send", "forward-recv", true),
+                    ("backward-recv", "backward-send", false),
+                ] {
+                    let own = if forward && truth == Some(ends) { factor } else { 1.0 };
+                    let transfer = 0.01 * own * (1.0 + 0.1 * draws.next().unwrap_or_default());
+                    let wait = draws.next().unwrap_or_default();
+                    let waits = if wait < 0.5 { (wait, 0.0) } else { (0.0, wait) };
+                    for (timer, rank, wait) in [(up, ends.0, waits.0), (down, ends.1, waits.1)] {
+                        calls.push(Calls {
+                            timer,
+                            rank,
+                            iteration,
+                            times: vec![5.0 - wait, 5.0 + transfer],
+                        });
+                    }
+                }
+            }
+        }
+        Traced {
+            cells,
+            calls,
+            places,
+            truth,
+        }
+    })
+}
+
+impl Traced {
+    /// The slow flows, sender and receiver.
+    fn slow(&self) -> BTreeSet<(u32, u32)> {
+        let job = tabulated_with_calls(&self.cells, &self.calls, &self.places);
+        let verdict = judge(&job, &RulesSettings::default(), &registry()[..1]);
+        let flows = verdict.communication.flows.iter().filter(|flow| flow.slow.is_some());
+        flows
+            .map(|flow| (job.ranks[flow.sender], job.ranks[flow.receiver]))
+            .collect()
+    }
+
+    fn moved(&self, moved: impl Fn(u32) -> u32) -> Self {
+        let mut turned = self.clone();
+        turned.cells.iter_mut().for_each(|cell| cell.rank = moved(cell.rank));
+        turned.calls.iter_mut().for_each(|row| row.rank = moved(row.rank));
+        turned
+            .places
+            .iter_mut()
+            .for_each(|place| place.rank = moved(place.rank));
+        turned
+    }
+
+    fn scaled(&self, by: f64) -> Self {
+        let mut scaled = self.clone();
+        scaled.cells.iter_mut().for_each(|cell| cell.seconds *= by);
+        scaled
+            .calls
+            .iter_mut()
+            .for_each(|row| row.times.iter_mut().for_each(|time| *time *= by));
+        scaled
+    }
+}
+
+/// Any calls of a few ranks, however absurd.
+fn wild_calls() -> impl Strategy<Value = Calls> {
+    let timers = prop::sample::select(vec![
+        "forward-send",
+        "forward-recv",
+        "backward-send",
+        "backward-recv",
+        "forward-send-backward-recv",
+        "backward-send-forward-recv",
+        "forward-send-forward-recv",
+        "forward-compute",
+    ]);
+    let time = prop_oneof![
+        Just(0.0),
+        Just(f64::NAN),
+        Just(f64::INFINITY),
+        Just(f64::MAX),
+        Just(-f64::MAX),
+        0.0f64..2.0,
+    ];
+    let times = prop::collection::vec(time, 0..7);
+    (timers, 0u32..9, 0u32..16, times).prop_map(|(timer, rank, iteration, times)| Calls {
+        timer,
+        rank,
+        iteration,
+        times,
+    })
 }
 
 /// The ranks and iterations of a job with even times and independent noise: `noise` is the standard deviation.

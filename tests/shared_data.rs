@@ -12,13 +12,15 @@ use serde::Deserialize;
 
 /// Fewest jobs of which the classic verdict must be the same; reruns are undone here and not there, starts are random.
 const CLASSIC_AT_LEAST: usize = 48;
-/// Faults of the network show in the calls of the trace, not in compute timers: there the peer rules must stay silent.
-const SILENT: &str = "network";
+/// Faults of the network name nodes; their ranks compute as the others do and are not named.
+const NETWORK: &str = "network";
 
 /// What is true of a job.
 #[derive(Debug, Deserialize)]
 struct Truth {
     slow_ranks: BTreeSet<u32>,
+    #[serde(default)]
+    slow_nodes: BTreeSet<String>,
     /// Ranks that the timers can't tell from the slow ones.
     same_as: BTreeSet<u32>,
     cause: String,
@@ -29,6 +31,7 @@ struct Truth {
 #[derive(Debug, Deserialize)]
 struct Said {
     anomaly_ranks: BTreeSet<u32>,
+    anomaly_nodes: BTreeSet<String>,
     cause: String,
 }
 
@@ -73,12 +76,12 @@ fn judge(folder: &Path) -> (usize, Vec<String>, Vec<String>) {
             truth.warmup.unwrap_or(10),
             "peer",
         );
-        let expected = if truth.cause == SILENT { "none" } else { &truth.cause };
-        if said.cause != expected {
+        let expected = &truth.cause;
+        if said.cause != *expected {
             other_cause.push(format!("{job}: {} instead of {expected}", said.cause));
         }
-        let exact = if truth.cause == SILENT {
-            said.anomaly_ranks.is_empty()
+        let exact = if truth.cause == NETWORK {
+            said.anomaly_ranks.is_empty() && said.anomaly_nodes == truth.slow_nodes
         } else {
             // One of several that can't be told apart is as good as the slow one itself.
             let told = truth.slow_ranks.is_subset(&said.anomaly_ranks)

@@ -13,6 +13,7 @@ use super::source::Source;
 use super::stdout::{print, tell};
 use super::topology::TopologyArgs;
 use crate::algos::{Algorithm, registry};
+use crate::comm::classic as comm;
 use crate::job::{IterationRange, Selection};
 use crate::report::{Asked, ResultFolder, Summary, json_line, text};
 use crate::rules::classic::ClassicSettings;
@@ -109,6 +110,16 @@ struct ClassicThresholds {
     /// With pipeline stages: how many of the slowest iterations that is measured on [default: 10]
     #[arg(long, value_name = "N")]
     gate_iterations: Option<usize>,
+    /// Communication: times the fastest pipeline's first call that a suspect call takes; of two stages, a slow iteration
+    /// over a fast one [default: 1.3]
+    #[arg(long, value_name = "FACTOR")]
+    comm_threshold: Option<f64>,
+    /// Communication: times the baseline that a suspect's last calls take [default: 2]
+    #[arg(long, value_name = "FACTOR")]
+    comm_baseline_factor: Option<f64>,
+    /// Communication: times the call before it that a suspect call takes [default: 2]
+    #[arg(long, value_name = "FACTOR")]
+    comm_jump_factor: Option<f64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -168,7 +179,7 @@ pub fn run(args: &AnalyzeArgs) -> anyhow::Result<Exit> {
     );
     if let Some(folder) = &request.folder {
         progress.now("writing");
-        folder.write(&summary, &job.ranks, &verdict.algorithms)?;
+        folder.write(&summary, &job, &verdict)?;
     }
     drop(progress);
     match args.format {
@@ -290,6 +301,9 @@ impl ClassicThresholds {
             ("--timer-weight", !self.timer_weight.is_empty()),
             ("--gate-factor", self.gate_factor.is_some()),
             ("--gate-iterations", self.gate_iterations.is_some()),
+            ("--comm-threshold", self.comm_threshold.is_some()),
+            ("--comm-baseline-factor", self.comm_baseline_factor.is_some()),
+            ("--comm-jump-factor", self.comm_jump_factor.is_some()),
         ])
     }
 
@@ -313,6 +327,22 @@ impl ClassicThresholds {
             timer_weights,
             gate_factor: at_least("--gate-factor", self.gate_factor.unwrap_or(usual.gate_factor), 1.0)?,
             gate_iterations: self.gate_iterations.unwrap_or(usual.gate_iterations),
+            communication: self.communication(usual.communication)?,
+        })
+    }
+}
+
+impl ClassicThresholds {
+    fn communication(&self, usual: comm::ClassicThresholds) -> Result<comm::ClassicThresholds, ArgumentError> {
+        let factor = |flag, given: Option<f64>, usual| at_least(flag, given.unwrap_or(usual), 1.0);
+        Ok(comm::ClassicThresholds {
+            threshold: factor("--comm-threshold", self.comm_threshold, usual.threshold)?,
+            baseline_factor: factor(
+                "--comm-baseline-factor",
+                self.comm_baseline_factor,
+                usual.baseline_factor,
+            )?,
+            jump_factor: factor("--comm-jump-factor", self.comm_jump_factor, usual.jump_factor)?,
         })
     }
 }

@@ -6,6 +6,7 @@ use ndarray::Array2;
 
 use super::JobError;
 use super::belongs;
+use super::calls::{self, CallTable};
 use super::collect::{Collector, TimerRows};
 use super::quality::DataQuality;
 use super::runs::{Run, Runs};
@@ -42,6 +43,8 @@ pub struct Job {
     pub iteration_times: Vec<Micros>,
     /// Timers, by name.
     pub timers: Vec<TimerTable>,
+    /// Single calls of the timers around transfers, by name; none where the job has no trace rows.
+    pub calls: Vec<CallTable>,
     /// Parallel groups.
     pub topology: Topology,
     /// Runs up to `--end`, in the order in which they came.
@@ -72,7 +75,8 @@ impl Job {
         let runs = Runs::new(&collected.runs.names, &collected.extents, selection.warmup);
         let mut quality = collected.quality.clone();
         let mut chunks = collected.chunks;
-        keep_counted_runs(&mut chunks, &runs, selection, &collected.runs.names, &mut quality);
+        let counts = CountedRuns::new(&chunks, &runs, selection, &collected.runs.names);
+        counts.keep(&mut chunks, &mut quality);
 
         let ranks = distinct(chunks.iter().flat_map(|rows| &rows.rank));
         let iterations = distinct(chunks.iter().flat_map(|rows| &rows.iteration));
@@ -85,6 +89,14 @@ impl Job {
         quality.timer_rows_used = used as u64;
         quality.zero_durations = zeros(&tables);
         let iteration_times = latest_times(&chunks, &iterations);
+        let shape = (ranks.len(), iterations.len());
+        let cell = |rows: &calls::CallRows, row: usize| {
+            let counted = counts.fate(rows.run[row], rows.iteration[row]) == Fate::Counts;
+            let rank = ranks.binary_search(&rows.rank[row]).ok().filter(|_| counted)?;
+            Some((rank, iterations.binary_search(&rows.iteration[row]).ok()?))
+        };
+        let names = &collected.timers.names;
+        let calls = calls::tabulate(&collected.calls, names, shape, cell, &mut quality);
 
         let kept = belongs::kept_runs(&chunks);
         let nodes = belongs::nodes(&ranks, &collected.nodes, &kept);
@@ -99,6 +111,7 @@ impl Job {
             iterations,
             iteration_times,
             timers: tables,
+            calls,
             topology,
             runs: runs.runs,
             quality,
@@ -106,49 +119,78 @@ impl Job {
     }
 }
 
-/// Drops the rows of other runs than asked for, of iterations that a later run repeated, and of start-ups.
-fn keep_counted_runs(
-    chunks: &mut [TimerRows],
-    runs: &Runs,
-    selection: &Selection,
-    names: &[String],
-    quality: &mut DataQuality,
-) {
-    let asked = |run: u32| {
-        selection
-            .rerun
-            .as_ref()
-            .is_none_or(|asked| names[run as usize] == *asked)
-    };
-    let place = |run: u32| runs.order[run as usize].unwrap_or_default();
-    let mut last_run_of = BTreeMap::<i64, usize>::new();
-    if runs.runs.len() > 1 {
-        for rows in chunks.iter() {
-            for (&run, &iteration) in rows.run.iter().zip(&rows.iteration) {
-                if asked(run) {
-                    let last = last_run_of.entry(iteration).or_default();
-                    *last = (*last).max(place(run));
+/// What becomes of a row of the window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Counts,
+    OtherRun,
+    Superseded,
+    WarmUp,
+}
+
+/// Which rows count: not those of other runs than asked for, of iterations that a later run repeated, and of start-ups.
+struct CountedRuns<'a> {
+    runs: &'a Runs,
+    /// Code of a run -> whether it is asked for.
+    asked: Vec<bool>,
+    /// Place of the last run that has an iteration; empty for a single run.
+    last_run_of: BTreeMap<i64, usize>,
+}
+
+impl<'a> CountedRuns<'a> {
+    fn new(chunks: &[TimerRows], runs: &'a Runs, selection: &Selection, names: &[String]) -> Self {
+        let asked = |name: &String| selection.rerun.as_ref().is_none_or(|asked| name == asked);
+        let mut counts = Self {
+            runs,
+            asked: names.iter().map(asked).collect(),
+            last_run_of: BTreeMap::new(),
+        };
+        if runs.runs.len() > 1 {
+            for rows in chunks {
+                for (&run, &iteration) in rows.run.iter().zip(&rows.iteration) {
+                    if counts.asked[run as usize] {
+                        let place = counts.place(run).unwrap_or_default();
+                        let last = counts.last_run_of.entry(iteration).or_default();
+                        *last = (*last).max(place);
+                    }
                 }
             }
         }
+        counts
     }
-    for rows in chunks.iter_mut() {
-        rows.retain(|run, iteration| {
-            if !asked(run) {
-                quality.other_runs += 1;
-                return false;
-            }
-            let place = place(run);
-            if last_run_of.get(&iteration).is_some_and(|&last| last != place) {
-                quality.superseded_by_rerun += 1;
-                return false;
-            }
-            if iteration < runs.first_counted[place] {
-                quality.warmup += 1;
-                return false;
-            }
-            true
-        });
+
+    /// A run's place in the order; `None` for one without timer rows.
+    fn place(&self, run: u32) -> Option<usize> {
+        self.runs.order[run as usize]
+    }
+
+    fn fate(&self, run: u32, iteration: i64) -> Fate {
+        let Some(place) = self.place(run).filter(|_| self.asked[run as usize]) else {
+            return Fate::OtherRun;
+        };
+        if self.last_run_of.get(&iteration).is_some_and(|&last| last != place) {
+            Fate::Superseded
+        } else if iteration < self.runs.first_counted[place] {
+            Fate::WarmUp
+        } else {
+            Fate::Counts
+        }
+    }
+
+    /// Drops the rows that do not count.
+    fn keep(&self, chunks: &mut [TimerRows], quality: &mut DataQuality) {
+        for rows in chunks {
+            rows.retain(|run, iteration| {
+                let fate = self.fate(run, iteration);
+                match fate {
+                    Fate::Counts => {}
+                    Fate::OtherRun => quality.other_runs += 1,
+                    Fate::Superseded => quality.superseded_by_rerun += 1,
+                    Fate::WarmUp => quality.warmup += 1,
+                }
+                fate == Fate::Counts
+            });
+        }
     }
 }
 

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
+use super::calls::{CallRows, push_durations};
 use super::quality::DataQuality;
 use super::window::Selection;
-use crate::source::{Micros, Need, PartStatistics, Rows, Scan, SourceError, TextColumn};
+use crate::source::{Micros, Need, PartStatistics, Rows, Scan, SourceError, TextColumn, is_transfer};
 
 /// Metric name of durations.
 pub const TIMERS: &str = "megatron_timers";
-/// Metric name of single calls.
-pub const TRACE: &str = "megatron_timers_trace";
+pub use crate::source::TRACE;
 /// Metric name of positions in parallel groups.
 pub const GROUPS: &str = "megatron_parallel_group_rank";
 /// The node of a rank whose rows name none.
@@ -96,6 +96,7 @@ pub struct Collector<'a> {
     /// Parallel to `runs`; `None` for a run without a timer row up to `--end`.
     pub(super) extents: Vec<Option<RunExtent>>,
     pub(super) chunks: Vec<TimerRows>,
+    pub(super) calls: Vec<CallRows>,
     /// (run, rank) -> node.
     pub(super) nodes: Latest<(u32, u32), String>,
     /// (run, group name, rank) -> position.
@@ -114,6 +115,7 @@ impl<'a> Collector<'a> {
             runs: Names::default(),
             extents: Vec::new(),
             chunks: Vec::new(),
+            calls: Vec::new(),
             nodes: Latest::new(),
             groups: Latest::new(),
             quality: DataQuality::default(),
@@ -135,6 +137,7 @@ pub struct Digest {
     run_words: Vec<String>,
     extents: Vec<Option<RunExtent>>,
     rows: TimerRows,
+    calls: CallRows,
     nodes: Latest<(u32, u32), String>,
     groups: Latest<(u32, String, u32), u32>,
     quality: DataQuality,
@@ -158,7 +161,8 @@ impl Scan for Collector<'_> {
         }
         let timers = part.may_hold_metric(TIMERS);
         let groups = part.may_hold_metric(GROUPS);
-        if !timers && !groups {
+        let trace = part.may_hold_metric(TRACE);
+        if !timers && !groups && !trace {
             return Need::Nothing;
         }
         let selection = self.selection;
@@ -168,17 +172,17 @@ impl Scan for Collector<'_> {
         }
         let after_start = |&(_, last): &(Micros, Micros)| selection.start.is_none_or(|start| start <= last);
         let in_iterations = |&(first, last): &(i64, i64)| selection.iterations.overlaps(first, last);
-        if timers
+        if (timers || trace)
             && part.timestamp.as_ref().is_none_or(after_start)
             && part.iteration.as_ref().is_none_or(in_iterations)
         {
             return Need::Everything;
         }
         // What lies before the window tells where a run began, and group rows are written once, at its beginning.
-        if groups {
-            Need::KeysUnlessMetric(GROUPS)
-        } else {
-            Need::Keys
+        match (groups, timers) {
+            (true, _) => Need::KeysUnlessMetric(GROUPS),
+            (false, true) => Need::Keys,
+            (false, false) => Need::Nothing,
         }
     }
 
@@ -201,6 +205,7 @@ impl Scan for Collector<'_> {
             None => vec![true; rows.job.words.len()],
         };
         let metrics: Vec<Metric> = rows.metric_name.words.iter().map(|word| metric_of(word)).collect();
+        let transfers: Vec<bool> = rows.subname.words.iter().map(|word| is_transfer(word)).collect();
         let mut seen = FxHashMap::<(u32, u32), (Micros, u32)>::default();
 
         for row in 0..rows.len() {
@@ -214,12 +219,16 @@ impl Scan for Collector<'_> {
                 .copied()
                 .unwrap_or(Metric::Other);
             match metric {
-                Metric::Other => quality.other_metrics += 1,
-                Metric::Trace => quality.trace_rows += 1,
+                Metric::Other => {
+                    quality.other_metrics += 1;
+                    continue;
+                }
+                Metric::Trace => {
+                    quality.trace_rows += 1;
+                    self.digest_trace(&rows, row, &transfers, nameless, &mut digest);
+                    continue;
+                }
                 Metric::Groups | Metric::Timers => {}
-            }
-            if matches!(metric, Metric::Other | Metric::Trace) {
-                continue;
             }
             let subname = rows.subname.codes[row];
             let (Some(time), Some(rank), true) = (
@@ -234,11 +243,7 @@ impl Scan for Collector<'_> {
                 quality.outside_time += 1;
                 continue;
             }
-            let run = rows
-                .rerun_uuid
-                .as_ref()
-                .map_or(nameless, |runs| runs.codes[row])
-                .min(nameless);
+            let run = run_of(&rows, row, nameless);
             let value = rows.value.get(row).copied().flatten();
             if metric == Metric::Groups {
                 // Written once, at a run's beginning: neither `--start` nor the iterations apply to them.
@@ -332,6 +337,15 @@ impl Scan for Collector<'_> {
             rows.run.iter_mut().for_each(|run| *run = runs[*run as usize]);
             self.chunks.push(rows);
         }
+        let mut calls = digest.calls;
+        if calls.len() > 0 {
+            calls
+                .timer
+                .iter_mut()
+                .for_each(|timer| *timer = timers[*timer as usize]);
+            calls.run.iter_mut().for_each(|run| *run = runs[*run as usize]);
+            self.calls.push(calls);
+        }
         Ok(())
     }
 
@@ -351,6 +365,46 @@ impl Collector<'_> {
         }
     }
 
+    /// Takes the calls of a trace row; `transfers` tells which words of the batch are timers around transfers.
+    ///
+    /// Unlike timer rows these say nothing of where a run began.
+    fn digest_trace(&self, rows: &Rows, row: usize, transfers: &[bool], nameless: u32, digest: &mut Digest) {
+        let timer = rows.subname.codes[row];
+        let is_transfer = transfers.get(timer as usize).copied();
+        let times = rows.calls.get(row);
+        if is_transfer == Some(false) || (is_transfer.is_some() && rows.has_values() && times.is_empty()) {
+            digest.quality.trace_rows_not_needed += 1;
+            return;
+        }
+        let within = |time: Micros, iteration: i64| {
+            let selection = self.selection;
+            selection.start.is_none_or(|start| start <= time)
+                && selection.end.is_none_or(|end| time <= end)
+                && selection.iterations.contains(iteration)
+        };
+        let (Some(timestamp), Some(rank), Some(iteration), Some(true)) = (
+            rows.timestamp[row],
+            rows.rank[row].and_then(as_rank),
+            rows.iteration[row].filter(|&iteration| iteration >= 0),
+            is_transfer.filter(|_| rows.has_values()),
+        ) else {
+            digest.quality.trace_rows_left_out += 1;
+            return;
+        };
+        if !within(timestamp, iteration) {
+            digest.quality.trace_rows_left_out += 1;
+            return;
+        }
+        let kept = &mut digest.calls;
+        kept.timer.push(timer);
+        kept.run.push(run_of(rows, row, nameless));
+        kept.rank.push(rank);
+        kept.iteration.push(iteration);
+        kept.timestamp.push(timestamp);
+        push_durations(times, &mut kept.seconds);
+        kept.ends.push(kept.seconds.len());
+    }
+
     fn note_jobs(&mut self, jobs: Vec<String>) -> Result<(), SourceError> {
         for job in jobs {
             match &self.job {
@@ -365,6 +419,12 @@ impl Collector<'_> {
         }
         Ok(())
     }
+}
+
+/// The run of a row, as a position in the batch's words; rows that name none belong to the nameless one.
+fn run_of(rows: &Rows, row: usize, nameless: u32) -> u32 {
+    let runs = rows.rerun_uuid.as_ref();
+    runs.map_or(nameless, |runs| runs.codes[row]).min(nameless)
 }
 
 fn note_node(nodes: &mut Latest<(u32, u32), String>, key: (u32, u32), time: Micros, node: &str) {

@@ -3,6 +3,7 @@
 use ndarray::Axis;
 
 use super::assemble::{Job, TimerTable, zeros};
+use super::calls::{self, CallTable};
 use super::window::IterationRange;
 
 impl Job {
@@ -33,6 +34,9 @@ impl Job {
         quality.outside_iterations += used(&self.timers) - used(&timers);
         quality.timer_rows_used = used(&timers);
         quality.zero_durations = zeros(&timers);
+        let calls: Vec<CallTable> = self.calls.iter().map(|table| table.select(&inside)).collect();
+        calls::count(&calls, &mut quality);
+        quality.trace_rows_left_out += self.quality.trace_rows_used - quality.trace_rows_used;
         Self {
             id: self.id.clone(),
             ranks: self.ranks.clone(),
@@ -40,6 +44,7 @@ impl Job {
             iterations: inside.iter().map(|&place| self.iterations[place]).collect(),
             iteration_times: inside.iter().map(|&place| self.iteration_times[place]).collect(),
             timers,
+            calls,
             topology: self.topology.clone(),
             runs: self.runs.clone(),
             quality,
@@ -70,11 +75,20 @@ mod tests {
                 table("early", array![[1.0, 0.0, f64::NAN], [1.0, 1.0, f64::NAN]]),
                 table("late", array![[f64::NAN, 0.0, 3.0], [1.0, f64::NAN, 3.0]]),
             ],
+            calls: vec![CallTable::new(
+                "forward-send",
+                3,
+                [&[0.1][..], &[], &[0.2, 0.3], &[f64::NAN], &[0.4], &[]],
+            )],
             topology: Topology::unknown(&[0, 4]),
             runs: Vec::new(),
             quality: DataQuality {
                 timer_rows_used: 8,
                 zero_durations: 2,
+                trace_rows: 4,
+                trace_rows_used: 4,
+                calls_used: 4,
+                bad_calls: 1,
                 ..DataQuality::default()
             },
         };
@@ -87,6 +101,12 @@ mod tests {
         assert_eq!(cut.timers.len(), 2);
         assert_eq!((cut.quality.timer_rows_used, cut.quality.zero_durations), (5, 2));
         assert_eq!(cut.quality.outside_iterations, 3);
+        assert_eq!(
+            (cut.calls[0].of(0, 1), cut.calls[0].of(1, 0)),
+            (&[0.2, 0.3][..], &[0.4][..])
+        );
+        let trace = (cut.quality.trace_rows_used, cut.quality.trace_rows_left_out);
+        assert_eq!((trace, cut.quality.calls_used, cut.quality.bad_calls), ((2, 2), 3, 0));
         let cut = cut.window("20".parse().expect("a range"));
         let names: Vec<&str> = cut.timers.iter().map(|timer| timer.name.as_str()).collect();
         assert_eq!((names, cut.ranks.len()), (vec!["late"], 2));

@@ -7,24 +7,24 @@ use super::collect::{Collector, GROUPS, RunExtent, TIMERS, TRACE};
 use super::window::{IterationRange, Selection};
 use super::{Job, JobError};
 use crate::source::clickhouse::{CountedRows, Exported, JobLine, Metrics, Reason, Table, Wanted, WantedMetric};
-use crate::source::{Micros, SourceError, timestamp};
+use crate::source::{Micros, SourceError, TRANSFER_TIMERS, timestamp};
 
-/// What is asked of the server; trace rows are only counted.
+/// What is asked of the server.
 const METRICS: [WantedMetric; 3] = [
     WantedMetric {
         name: TIMERS,
         windowed: true,
-        sent: true,
+        lists: None,
     },
     WantedMetric {
         name: GROUPS,
         windowed: false,
-        sent: true,
+        lists: None,
     },
     WantedMetric {
         name: TRACE,
         windowed: true,
-        sent: false,
+        lists: Some(&TRANSFER_TIMERS),
     },
 ];
 
@@ -134,18 +134,24 @@ fn entry(line: JobLine) -> JobEntry {
 impl Collector<'_> {
     /// Takes over what the server says of rows that it did not send, as if each had been read and left out here.
     fn count(&mut self, counted: &CountedRows) {
-        let metric = counted.metric.and_then(|place| METRICS.get(place));
-        if metric.is_some_and(|metric| metric.sent) && counted.reason == Reason::Sent {
+        if counted.metric.is_some() && counted.reason == Reason::Sent {
             return;
         }
-        self.quality.rows_read += counted.rows;
+        let metric = counted.metric.and_then(|place| METRICS.get(place));
         let quality = &mut self.quality;
+        quality.rows_read += counted.rows;
         let count = match (metric.map(|metric| metric.name), counted.reason) {
             (None, _) => &mut quality.other_metrics,
-            (Some(TRACE), _) | (_, Reason::Sent) => &mut quality.trace_rows,
-            (_, Reason::Unreadable) => &mut quality.unreadable_rows,
+            (Some(TRACE), reason) => {
+                quality.trace_rows += counted.rows;
+                match reason {
+                    Reason::NotNeeded => &mut quality.trace_rows_not_needed,
+                    _ => &mut quality.trace_rows_left_out,
+                }
+            }
             (_, Reason::AfterEnd | Reason::BeforeStart) => &mut quality.outside_time,
             (_, Reason::OtherIteration) => &mut quality.outside_iterations,
+            _ => &mut quality.unreadable_rows,
         };
         *count += counted.rows;
         let tells_the_run = matches!(counted.reason, Reason::BeforeStart | Reason::OtherIteration);

@@ -6,6 +6,7 @@
 
 mod assemble;
 mod belongs;
+mod calls;
 mod catalog;
 mod collect;
 mod cut;
@@ -19,6 +20,7 @@ mod topology;
 mod window;
 
 pub use assemble::{Job, TimerTable};
+pub use calls::CallTable;
 pub use catalog::{JobEntry, list_jobs, name_jobs};
 pub use collect::{Collector, GROUPS, TIMERS, TRACE};
 pub use from_table::{export_job, list_table_jobs, load_table};

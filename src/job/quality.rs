@@ -5,8 +5,8 @@ use serde::Serialize;
 
 /// Rows by what became of them; nothing is left out of an analysis without being counted here.
 ///
-/// The rows of the job are `timer_rows_used` plus every count from `trace_rows` on, but for
-/// `zero_durations`, which are kept rows, and `ranks_not_placed`, which are ranks.
+/// The rows of the job are `timer_rows_used`, `trace_rows` and every count from `group_rows` on but for
+/// `ranks_not_placed`, which are ranks.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct DataQuality {
     /// Rows that were read, of any job.
@@ -19,8 +19,20 @@ pub struct DataQuality {
     pub timer_rows_used: u64,
     /// Kept rows whose duration is 0: the timer did not run on that rank in that iteration.
     pub zero_durations: u64,
-    /// `megatron_timers_trace` rows: single calls, which these rules do not use.
+    /// `megatron_timers_trace` rows: single calls. They are counted here alone, and split up in the next three.
     pub trace_rows: u64,
+    /// Of them those that communication is judged by.
+    pub trace_rows_used: u64,
+    /// Of them those of timers around no transfer, which are not needed, and those without a call.
+    pub trace_rows_not_needed: u64,
+    /// Of them those that are unreadable, outside of the window, of start-up iterations, of another or a repeated run,
+    /// of a rank without timer rows, or repeated.
+    pub trace_rows_left_out: u64,
+    /// Calls in the used trace rows.
+    pub calls_used: u64,
+    /// Calls in the used trace rows whose times can't be right: no end, an end before the start, overlap with the call
+    /// above, not finite.
+    pub bad_calls: u64,
     /// `megatron_parallel_group_rank` rows: they give the topology.
     pub group_rows: u64,
     /// Rows with another metric name.
@@ -69,7 +81,7 @@ impl DataQuality {
             .collect()
     }
 
-    fn counts_mut(&mut self) -> [(&'static str, &mut u64); 19] {
+    fn counts_mut(&mut self) -> [(&'static str, &mut u64); 24] {
         [
             ("rows_read", &mut self.rows_read),
             ("rows_not_read", &mut self.rows_not_read),
@@ -77,6 +89,11 @@ impl DataQuality {
             ("timer_rows_used", &mut self.timer_rows_used),
             ("zero_durations", &mut self.zero_durations),
             ("trace_rows", &mut self.trace_rows),
+            ("trace_rows_used", &mut self.trace_rows_used),
+            ("trace_rows_not_needed", &mut self.trace_rows_not_needed),
+            ("trace_rows_left_out", &mut self.trace_rows_left_out),
+            ("calls_used", &mut self.calls_used),
+            ("bad_calls", &mut self.bad_calls),
             ("group_rows", &mut self.group_rows),
             ("other_metrics", &mut self.other_metrics),
             ("unreadable_rows", &mut self.unreadable_rows),

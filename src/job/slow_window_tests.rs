@@ -26,6 +26,7 @@ fn job(steps: &[f64]) -> Job {
         }],
         topology: Topology::unknown(&[0]),
         runs: Vec::new(),
+        calls: Vec::new(),
         quality: DataQuality::default(),
     }
 }

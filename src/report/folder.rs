@@ -3,13 +3,15 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::comm_tables::write_comm_tables;
 use super::error::WriteError;
 use super::json::json_pretty;
 use super::summary::Summary;
 use super::tables::{FAST_SLOW_SUMMARY, write_fast_slow_summary};
 use super::text::text;
 use crate::interrupt;
-use crate::rules::AlgorithmVerdict;
+use crate::job::Job;
+use crate::rules::Verdict;
 
 const SUMMARY_JSON: &str = "summary.json";
 const SUMMARY_TXT: &str = "summary.txt";
@@ -53,13 +55,13 @@ impl ResultFolder {
     ///
     /// # Errors
     /// Anything that can't be written; nothing of it stays then.
-    pub fn write(&self, summary: &Summary, ranks: &[u32], algorithms: &[AlgorithmVerdict]) -> Result<(), WriteError> {
+    pub fn write(&self, summary: &Summary, job: &Job, verdict: &Verdict) -> Result<(), WriteError> {
         let parent = match self.path.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             _ => Path::new("."),
         };
         let made = make_parents(parent)?;
-        let outcome = self.build_and_rename(parent, summary, ranks, algorithms);
+        let outcome = self.build_and_rename(parent, summary, job, verdict);
         if outcome.is_err() {
             // Only empty folders go, deepest first.
             for folder in made.iter().rev() {
@@ -73,16 +75,17 @@ impl ResultFolder {
         &self,
         parent: &Path,
         summary: &Summary,
-        ranks: &[u32],
-        algorithms: &[AlgorithmVerdict],
+        job: &Job,
+        verdict: &Verdict,
     ) -> Result<(), WriteError> {
         let building = folder_beside(parent).map_err(WriteError::io(parent))?;
         let guard = interrupt::remove_on_interrupt(building.path());
-        for algorithm in algorithms {
+        for algorithm in &verdict.algorithms {
             let folder = building.path().join(algorithm.name);
             fs::create_dir(&folder).map_err(WriteError::io(&folder))?;
-            write_fast_slow_summary(&folder.join(FAST_SLOW_SUMMARY), ranks, algorithm)?;
+            write_fast_slow_summary(&folder.join(FAST_SLOW_SUMMARY), &job.ranks, algorithm)?;
         }
+        write_comm_tables(building.path(), job, &verdict.communication)?;
         for (name, content) in [(SUMMARY_TXT, text(summary)?), (SUMMARY_JSON, json_pretty(summary)?)] {
             let file = building.path().join(name);
             fs::write(&file, content).map_err(WriteError::io(&file))?;

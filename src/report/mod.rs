@@ -1,8 +1,9 @@
 //! What a user reads: the summary as a value, as text, as JSON, and the result folder.
 //!
 //! Data flows [`Summary`] -> [`text()`] or [`json_line`] -> standard output, or [`ResultFolder`] with a table for each
-//! algorithm beside them. Nothing is computed here that a verdict does not hold.
+//! algorithm and those of communication beside them. Nothing is computed here that a verdict does not hold.
 
+mod comm_tables;
 mod error;
 mod folder;
 mod json;

@@ -23,7 +23,7 @@ pub struct Summary {
     pub job: String,
     /// The ranks that stand out, ascending.
     pub anomaly_ranks: Vec<u32>,
-    /// Their nodes, each once, sorted.
+    /// Their nodes and those whose network is slow, each once, sorted.
     pub anomaly_nodes: Vec<String>,
     /// What costs the job most.
     pub cause: Cause,
@@ -31,6 +31,8 @@ pub struct Summary {
     pub nothing_to_compare: Option<String>,
     /// Everything that was found, the weightiest first.
     pub findings: Vec<Finding>,
+    /// How communication was judged, and what could not be told of it.
+    pub communication: String,
     /// Name of the rules.
     pub rules: String,
     /// Thresholds of the rules.
@@ -148,17 +150,17 @@ impl Summary {
     /// Puts a verdict into the form of the report.
     #[must_use]
     pub fn new(job: &Job, verdict: &Verdict, asked: Asked<'_>) -> Self {
-        let anomaly_nodes: BTreeSet<&String> = verdict.anomalies.iter().map(|&rank| &job.nodes[rank]).collect();
         let nodes: BTreeSet<&String> = job.nodes.iter().collect();
         Self {
             schema_version: SCHEMA_VERSION,
             tool_version: env!("CARGO_PKG_VERSION").to_owned(),
             job: job.id.clone(),
             anomaly_ranks: verdict.anomalies.iter().map(|&rank| job.ranks[rank]).collect(),
-            anomaly_nodes: anomaly_nodes.into_iter().cloned().collect(),
+            anomaly_nodes: verdict.nodes(job),
             cause: verdict.cause,
             nothing_to_compare: nothing_to_compare(job, verdict),
             findings: verdict.findings.clone(),
+            communication: verdict.communication.told.clone(),
             rules: asked.settings.rules().name().to_owned(),
             settings: asked.settings.clone(),
             source: asked.source,

@@ -8,7 +8,7 @@ use super::error::WriteError;
 use super::summary::{Summary, TimerSummary};
 use crate::features::TimerFate;
 use crate::job::{Restart, SlowWindow, Stall, StepTimes, TopologyOrigin};
-use crate::rules::{Finding, FindingKind, TimerEvidence};
+use crate::rules::{Finding, FindingKind, LinkEvidence, TimerEvidence};
 
 /// Writes the summary.
 ///
@@ -31,6 +31,7 @@ pub fn text(summary: &Summary) -> Result<String, WriteError> {
     if let Some(why) = &summary.nothing_to_compare {
         line("nothing_to_compare", why);
     }
+    line("communication", &summary.communication);
     line("rules", &summary.rules);
     line("source", &summary.source.join(", "));
     if !summary.files_passed_over.is_empty() {
@@ -255,6 +256,15 @@ fn block(finding: &Finding) -> Result<String, WriteError> {
     for timer in &finding.timers {
         put(&timer.timer, on_timer(timer));
     }
+    for link in finding.links.iter().take(LINKS_SHOWN) {
+        put(&on_link(link), on_transfer(link, finding.iterations));
+    }
+    if finding.links.len() > LINKS_SHOWN {
+        put("further transfers", (finding.links.len() - LINKS_SHOWN).to_string());
+    }
+    if let Some(rule) = &finding.decided_by {
+        put("decided by", rule.clone());
+    }
     let lines: Vec<String> = lines.iter().map(|line| on_one_line(line)).collect();
     Ok(lines.join("\n") + "\n")
 }
@@ -262,6 +272,7 @@ fn block(finding: &Finding) -> Result<String, WriteError> {
 fn compared_with(finding: &Finding) -> &'static str {
     match finding.kind {
         FindingKind::Stall => "the usual step",
+        FindingKind::SlowNetwork | FindingKind::SlowLink => "the usual transfer",
         FindingKind::Transient => "its own usual time",
         FindingKind::Imbalance if finding.ranks.is_empty() => "the other stages",
         FindingKind::Imbalance => "the other pipelines",
@@ -298,6 +309,21 @@ fn on_timer(timer: &TimerEvidence) -> String {
     format!(
         "mean {:.6} s, {:.3} x the peers' {:.6} s{called}",
         timer.mean_seconds, timer.factor, timer.reference_seconds
+    )
+}
+
+/// Slow transfers that a finding lists; summary.json has them all.
+const LINKS_SHOWN: usize = 8;
+
+fn on_link(link: &LinkEvidence) -> String {
+    let LinkEvidence { sender, receiver, .. } = link;
+    format!("{} of {sender} to {} of {receiver}", link.send_timer, link.recv_timer)
+}
+
+fn on_transfer(link: &LinkEvidence, iterations: usize) -> String {
+    format!(
+        "{:.6} s, {:.2} x the usual {:.6} s, in {} of {iterations} iterations",
+        link.seconds, link.factor, link.usual_seconds, link.slow_iterations
     )
 }
 

@@ -8,8 +8,9 @@ use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{AlgorithmVerdict, Cause, Finding, FindingKind, TimerEvidence, TimerLabels, Verdict, words};
+use super::{AlgorithmVerdict, Cause, Finding, FindingKind, TimerEvidence, TimerLabels, Verdict, classic_comm, words};
 use crate::algos::{self, Algorithm, Space};
+use crate::comm::classic::ClassicThresholds;
 use crate::features::{self, COMPUTE_TIMERS, TimerRules, TimerVerdict};
 use crate::job::{Job, median};
 use crate::vote::{self, SlowStepGate, TimerVote};
@@ -27,6 +28,8 @@ pub struct ClassicSettings {
     pub gate_factor: f64,
     /// With two or more pipeline stages: how many of the slowest iterations that is measured on.
     pub gate_iterations: usize,
+    /// What makes a suspect of a worker's communication.
+    pub communication: ClassicThresholds,
 }
 
 impl Default for ClassicSettings {
@@ -38,6 +41,7 @@ impl Default for ClassicSettings {
             timer_weights: [("self-attention-linear-qkv".to_owned(), 3.0)].into(),
             gate_factor: 1.3,
             gate_iterations: 10,
+            communication: ClassicThresholds::default(),
         }
     }
 }
@@ -109,14 +113,18 @@ pub fn judge(job: &Job, settings: &ClassicSettings, algorithms: &[&'static dyn A
         Cause::Compute
     };
     let slow_step_ratio = |rank| gate.as_ref().and_then(|gate| gate.ratio(rank));
-    let findings = findings(job, &timers, &algorithms, &election.elected, slow_step_ratio);
+    let communication = classic_comm::communication(job, &settings.communication, &election.elected);
+    let mut findings = findings(job, &timers, &algorithms, &election.elected, slow_step_ratio);
+    findings.extend(communication.findings.iter().cloned());
     Verdict {
         timers,
         algorithms,
         votes: election.votes,
         anomalies: election.elected,
+        network_nodes: communication.nodes(),
         cause,
         findings,
+        communication,
     }
 }
 

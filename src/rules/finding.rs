@@ -13,6 +13,10 @@ pub enum FindingKind {
     SlowRank,
     /// Ranks that wait for each other, at least one of which is slow; the timers can't tell which.
     OneOfGroup,
+    /// Ranks or a node that send or receive slowly.
+    SlowNetwork,
+    /// A link that is slow, or one of its ends; the timers can't tell which.
+    SlowLink,
     /// Ranks that all bear alike, so that nobody stands out.
     JobWide,
     /// Work that is shared out unevenly: a property of the job, nobody's fault.
@@ -32,6 +36,8 @@ impl FindingKind {
         match self {
             Self::SlowRank => "slow-rank",
             Self::OneOfGroup => "one-of-group",
+            Self::SlowNetwork => "slow-network",
+            Self::SlowLink => "slow-link",
             Self::JobWide => "job-wide",
             Self::Imbalance => "imbalance",
             Self::Suspect => "suspect",
@@ -52,6 +58,8 @@ pub struct Finding {
     pub says: String,
     /// Whether its ranks are among the anomaly ranks.
     pub named: bool,
+    /// Whether its nodes are among the anomaly nodes though its ranks are not among the anomaly ranks: a slow network.
+    pub names_nodes: bool,
     /// The ranks, ascending; empty when it is nobody's.
     pub ranks: Vec<u32>,
     /// Their nodes, each once, sorted.
@@ -84,6 +92,10 @@ pub struct Finding {
     pub slow_step_ratio: Option<f64>,
     /// The timers that were compared.
     pub timers: Vec<TimerEvidence>,
+    /// The slow transfers.
+    pub links: Vec<LinkEvidence>,
+    /// The rule that told whose slow transfers they are.
+    pub decided_by: Option<String>,
 }
 
 impl Finding {
@@ -95,6 +107,7 @@ impl Finding {
             cause,
             says: String::new(),
             named: false,
+            names_nodes: false,
             ranks: Vec::new(),
             nodes: Vec::new(),
             stages: Vec::new(),
@@ -111,6 +124,8 @@ impl Finding {
             confidence: None,
             slow_step_ratio: None,
             timers: Vec::new(),
+            links: Vec::new(),
+            decided_by: None,
         }
     }
 }
@@ -128,4 +143,25 @@ pub struct TimerEvidence {
     pub factor: f64,
     /// The algorithms that call it slow in this timer; empty where they vote on all timers together.
     pub slow_by: Vec<String>,
+}
+
+/// One slow transfer of a finding against the usual one.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct LinkEvidence {
+    /// Rank that sends.
+    pub sender: u32,
+    /// Rank that receives.
+    pub receiver: u32,
+    /// The sender's timer.
+    pub send_timer: String,
+    /// The receiver's timer.
+    pub recv_timer: String,
+    /// Transfer without waiting where it is slow, seconds.
+    pub seconds: f64,
+    /// What such transfers usually take, seconds.
+    pub usual_seconds: f64,
+    /// The one over the other.
+    pub factor: f64,
+    /// Iterations in which it is slow.
+    pub slow_iterations: usize,
 }

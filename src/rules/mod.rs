@@ -2,11 +2,14 @@
 //! to be named; the algorithms, the votes and the report are the same for all.
 
 pub mod classic;
+mod classic_comm;
 mod finding;
 pub mod peer;
 pub(crate) mod words;
 
-pub use finding::{Finding, FindingKind, TimerEvidence};
+pub use finding::{Finding, FindingKind, LinkEvidence, TimerEvidence};
+
+use std::collections::BTreeSet;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -14,6 +17,7 @@ use serde::Serialize;
 use self::classic::ClassicSettings;
 use self::peer::PeerSettings;
 use crate::algos::{Algorithm, Scores};
+use crate::comm::Communication;
 use crate::features::TimerVerdict;
 use crate::job::Job;
 use crate::vote::RankBallot;
@@ -157,8 +161,22 @@ pub struct Verdict {
     pub votes: Vec<u32>,
     /// The anomaly ranks, ascending.
     pub anomalies: Vec<usize>,
+    /// Nodes whose network is slow, sorted; the anomaly nodes are these and those of the anomaly ranks.
+    pub network_nodes: Vec<String>,
     /// What costs the job most.
     pub cause: Cause,
     /// Everything that was found, the weightiest first; the anomaly ranks are those of the named ones.
     pub findings: Vec<Finding>,
+    /// Transfers between ranks, and what each rank does with its time.
+    pub communication: Communication,
+}
+
+impl Verdict {
+    /// The anomaly nodes: those of the anomaly ranks and those whose network is slow, each once, sorted.
+    #[must_use]
+    pub fn nodes(&self, job: &Job) -> Vec<String> {
+        let of_ranks = self.anomalies.iter().map(|&place| &job.nodes[place]);
+        let nodes: BTreeSet<&String> = of_ranks.chain(&self.network_nodes).collect();
+        nodes.into_iter().cloned().collect()
+    }
 }

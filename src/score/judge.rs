@@ -1,7 +1,5 @@
 //! The verdict that is scored.
 
-use std::collections::BTreeSet;
-
 use serde::Serialize;
 
 use crate::algos;
@@ -21,10 +19,9 @@ pub struct Answer {
 
 impl Answer {
     fn new(job: &Job, verdict: &Verdict) -> Self {
-        let nodes: BTreeSet<&String> = verdict.anomalies.iter().map(|&place| &job.nodes[place]).collect();
         Self {
             ranks: verdict.anomalies.iter().map(|&place| job.ranks[place]).collect(),
-            nodes: nodes.into_iter().cloned().collect(),
+            nodes: verdict.nodes(job),
             cause: verdict.cause,
         }
     }

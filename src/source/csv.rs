@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use super::calls::{all_of_text_array, keeps_list};
 use super::error::SourceError;
 use super::rows::{OPTIONAL, REQUIRED, Rows, TextColumn, first_of_text_array, integer_of_text};
 use super::scan::BATCH_ROWS;
@@ -90,6 +91,8 @@ impl CsvBatches {
                 SourceError::corrupt(&self.path, format!("line {line}, column `metric_values`"), reason)
             })?;
             rows.value.push(first);
+            let list = text(values).filter(|_| keeps_list(text(metric_name), text(subname)));
+            rows.calls.push(list.into_iter().flat_map(all_of_text_array));
             if let (Some(column), Some(position)) = (&mut rows.node, node) {
                 column.push(text(position));
             }

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use polars::prelude::*;
 
+use super::calls::{KeepsLists, Lists, all_of_text_array};
 use super::error::SourceError;
 use super::rows::{OPTIONAL, REQUIRED, Rows, TextColumn, first_of_text_array, integer_of_text, whole};
 use super::timestamp::{self, Micros};
@@ -45,20 +46,24 @@ pub(super) fn wanted_columns(path: &Path, there: &[&str], with_values: bool) -> 
 /// A column whose type can't stand for what the contract asks for.
 pub(crate) fn rows_of(path: &Path, frame: &DataFrame) -> Result<Rows, SourceError> {
     let reader = Columns { path, frame };
-    let value = match frame.column("metric_values") {
-        Ok(_) => reader.first_values("metric_values")?,
-        Err(_) => Vec::new(),
+    let (metric_name, subname) = (reader.text("metric_name")?, reader.text("subname")?);
+    let keeps = KeepsLists::new(&metric_name, &subname);
+    let keeps = |row: usize| keeps.any() && keeps.row(metric_name.codes[row], subname.codes[row]);
+    let (value, calls) = match frame.column("metric_values") {
+        Ok(_) => reader.values("metric_values", &keeps)?,
+        Err(_) => (Vec::new(), Lists::default()),
     };
     Ok(Rows {
         timestamp: reader.times("timestamp")?,
         job: reader.text("job")?,
-        metric_name: reader.text("metric_name")?,
-        subname: reader.text("subname")?,
+        metric_name,
+        subname,
         rank: reader.integers("rank")?,
         iteration: reader.integers("iteration")?,
         node: reader.optional_text("node")?,
         rerun_uuid: reader.optional_text("rerun_uuid")?,
         value,
+        calls,
     })
 }
 
@@ -168,7 +173,12 @@ impl Columns<'_> {
         Ok(cells.iter().map(|cell| cell.map(to_micros)).collect())
     }
 
-    fn first_values(&self, column: &'static str) -> Result<Vec<Option<f64>>, SourceError> {
+    /// The first element of each list, and every element of the lists that a row `keeps`.
+    fn values(
+        &self,
+        column: &'static str,
+        keeps: &dyn Fn(usize) -> bool,
+    ) -> Result<(Vec<Option<f64>>, Lists), SourceError> {
         const EXPECTED: &str = "an array of numbers";
         let series = self.series(column)?;
         match series.dtype() {
@@ -178,37 +188,36 @@ impl Columns<'_> {
                     .list()
                     .map_err(|_| self.wrong_type(column, wide.dtype(), EXPECTED))?;
                 let mut first = Vec::with_capacity(lists.len());
+                let mut kept = Lists::default();
                 for lists in lists.downcast_iter() {
                     let cells = lists
                         .values()
                         .as_any()
                         .downcast_ref::<polars_arrow::array::PrimitiveArray<f64>>()
                         .ok_or_else(|| self.wrong_type(column, series.dtype(), EXPECTED))?;
-                    let ends = lists.offsets().as_slice();
-                    first.extend(ends.windows(2).enumerate().map(|(row, ends)| {
+                    for (row, ends) in lists.offsets().as_slice().windows(2).enumerate() {
                         let null = lists.validity().is_some_and(|valid| !valid.get_bit(row));
-                        let empty = ends[0] == ends[1];
-                        if null || empty {
-                            None
-                        } else {
-                            cells.get(ends[0] as usize)
-                        }
-                    }));
+                        let cells_of = if null { 0..0 } else { ends[0] as usize..ends[1] as usize };
+                        let keeps = keeps(first.len());
+                        first.push(cells_of.clone().next().and_then(|place| cells.get(place)));
+                        let all = cells_of.filter(|_| keeps);
+                        kept.push(all.map(|place| cells.get(place).unwrap_or(f64::NAN)));
+                    }
                 }
-                Ok(first)
+                Ok((first, kept))
             }
             DataType::String => {
-                let cells = series
-                    .str()
-                    .map_err(|_| self.wrong_type(column, series.dtype(), EXPECTED))?;
-                let parse = |cell: Option<&str>| cell.map_or(Ok(None), first_of_text_array);
-                cells
-                    .iter()
-                    .map(parse)
-                    .collect::<Result<_, _>>()
-                    .map_err(|_| self.wrong_type(column, series.dtype(), "an array of numbers, or text like [0.1,0.2]"))
+                let expected = "an array of numbers, or text like [0.1,0.2]";
+                let wrong = || self.wrong_type(column, series.dtype(), expected);
+                let mut first = Vec::with_capacity(series.len());
+                let mut kept = Lists::default();
+                for (row, cell) in series.str().map_err(|_| wrong())?.iter().enumerate() {
+                    first.push(cell.map_or(Ok(None), first_of_text_array).map_err(|_| wrong())?);
+                    kept.push(cell.filter(|_| keeps(row)).into_iter().flat_map(all_of_text_array));
+                }
+                Ok((first, kept))
             }
-            DataType::Null => Ok(vec![None; series.len()]),
+            DataType::Null => Ok((vec![None; series.len()], Lists::default())),
             other => Err(self.wrong_type(column, other, EXPECTED)),
         }
     }
@@ -282,6 +291,27 @@ mod tests {
         let text = Column::new("metric_values".into(), ["[]", "[0.5]"]);
         let frame = frame_with(time, rank, text);
         assert_eq!(rows_of(Path::new("x"), &frame).expect("rows").value, [None, Some(0.5)]);
+    }
+
+    #[test]
+    fn single_calls_of_transfers_are_kept_whole() {
+        let time = Column::new("timestamp".into(), [0u32, 1]);
+        let rank = Column::new("rank".into(), [0i32, 1]);
+        let forms = [
+            arrays(&[&[0.5, 0.75], &[2.0, 2.5, 3.0, 3.25]]),
+            Column::new("metric_values".into(), ["[0.5,0.75]", "[2,2.5,3,3.25]"]),
+        ];
+        for values in forms {
+            let mut frame = frame_with(time.clone(), rank.clone(), values);
+            frame
+                .with_column(Column::new("metric_name".into(), ["megatron_timers_trace"; 2]))
+                .and_then(|frame| frame.with_column(Column::new("subname".into(), ["forward-compute", "forward-recv"])))
+                .expect("columns of one length");
+            let rows = rows_of(Path::new("x"), &frame).expect("rows");
+            assert_eq!(rows.value, [Some(0.5), Some(2.0)]);
+            assert!(rows.calls.get(0).is_empty());
+            assert_eq!(rows.calls.get(1), [2.0, 2.5, 3.0, 3.25]);
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! makes [`Rows`] too and feeds the same scans.
 
 mod arrow;
+mod calls;
 pub mod clickhouse;
 mod csv;
 mod discover;
@@ -17,6 +18,7 @@ mod scan;
 pub mod timestamp;
 mod whole;
 
+pub use calls::{Lists, TRACE, TRANSFER_TIMERS, is_transfer};
 pub use discover::{Discovered, ENDINGS, Format, SourceFile, discover};
 pub use error::SourceError;
 pub(crate) use frame::rows_of;

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::calls::{all_of_text_array, keeps_list};
 use super::discover::SourceFile;
 use super::error::SourceError;
 use super::rows::{REQUIRED, Rows, TextColumn, first_of_text_array, integer_of_text, whole};
@@ -158,6 +159,8 @@ impl NdjsonBatches {
         rows.value.push(first.map_err(|reason| {
             SourceError::corrupt(&self.path, format!("{}, column `metric_values`", self.place()), reason)
         })?);
+        let list = values.filter(|_| keeps_list(line.metric_name.as_deref(), line.subname.as_deref()));
+        rows.calls.push(list.into_iter().flat_map(all_of_text_array));
         rows.timestamp.push(line.timestamp.and_then(|cell| cell.time()));
         rows.job.push(line.job.as_deref());
         rows.metric_name.push(line.metric_name.as_deref());

@@ -2,6 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
+use super::calls::Lists;
 use super::timestamp::Micros;
 
 /// A text column as codes into the distinct words of this batch, in order of first appearance.
@@ -75,6 +76,9 @@ pub struct Rows {
     pub rerun_uuid: Option<TextColumn>,
     /// First element of `metric_values`: seconds for a timer, position for a group. Empty when only keys were read.
     pub value: Vec<Option<f64>>,
+    /// All of `metric_values` where a row tells the single calls of a transfer ([`TRANSFER_TIMERS`](super::TRANSFER_TIMERS)
+    /// in [`TRACE`](super::TRACE) rows), seconds; no element for other rows.
+    pub calls: Lists,
 }
 
 impl Rows {

@@ -7,7 +7,7 @@ const SLOW_FROM: f64 = 0.5;
 
 /// The slow steps of a row.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct SlowSteps {
+pub struct SlowSteps {
     /// Whether each step is slow.
     pub slow: Vec<bool>,
     /// Whether they make a lasting fault.

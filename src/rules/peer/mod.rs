@@ -13,6 +13,7 @@
 
 mod findings;
 mod lasting;
+pub use lasting::SlowSteps;
 mod level;
 mod load;
 mod loader;
@@ -21,7 +22,7 @@ mod own;
 mod passing;
 mod reference;
 mod replica;
-mod robust;
+pub(crate) mod robust;
 mod rows;
 #[cfg(test)]
 mod samples;
@@ -35,6 +36,8 @@ mod votes;
 
 pub use settings::PeerSettings;
 
+use std::collections::BTreeSet;
+
 use rayon::prelude::*;
 
 use self::findings::Writer;
@@ -46,6 +49,7 @@ use self::units::{COMPUTE, LOADER, RankTimes, Units};
 use self::votes::Votes;
 use super::{Cause, Finding, FindingKind, Verdict};
 use crate::algos::Algorithm;
+use crate::comm;
 use crate::features::{self, RankFeatures, STEP_TIMER, TimerFate, TimerVerdict};
 use crate::job::Job;
 
@@ -55,7 +59,7 @@ pub fn judge(job: &Job, settings: &PeerSettings, algorithms: &[&'static dyn Algo
     let places = &job.topology.places;
     let nodes = node_codes(&job.nodes);
     let times = RankTimes::of(job);
-    let (findings, votes) = match Units::new(&times, places, &nodes) {
+    let (mut findings, votes) = match Units::new(&times, places, &nodes) {
         Some(units) if times.any() => {
             let stages: Vec<u32> = places.iter().map(|place| place.stage).collect();
             let pipelines: Vec<u32> = places.iter().map(|place| place.pipeline).collect();
@@ -64,13 +68,18 @@ pub fn judge(job: &Job, settings: &PeerSettings, algorithms: &[&'static dyn Algo
         }
         _ => (Vec::new(), Votes::nobody(job.ranks.len(), algorithms)),
     };
+    let communication = comm::look(job, settings, &compute_slowly(job, &findings));
+    findings.extend(communication.findings.iter().cloned());
+    findings.sort_by(by_weight);
     Verdict {
         timers: timers(job),
         algorithms: votes.algorithms,
         votes: votes.votes,
         anomalies: anomalies(job, &findings),
+        network_nodes: communication.nodes(),
         cause: cause(&findings),
         findings,
+        communication,
     }
 }
 
@@ -111,17 +120,24 @@ fn look(
     findings.extend(spells.iter().map(|spell| write.spell(spell)));
     let long_steps = passing::long_steps(job, settings);
     findings.extend(long_steps.iter().map(|step| write.long_step(step)));
-    findings.sort_by(by_weight);
     (findings, votes)
 }
 
-/// Named ranks first, then by kind, cost and rank.
+/// Positions of the ranks that are known to compute slowly.
+fn compute_slowly(job: &Job, findings: &[Finding]) -> BTreeSet<usize> {
+    let by_themselves = |finding: &&Finding| finding.kind == FindingKind::SlowRank && finding.cause == Cause::Compute;
+    let ranks = findings.iter().filter(by_themselves).flat_map(|finding| &finding.ranks);
+    ranks.filter_map(|rank| job.ranks.binary_search(rank).ok()).collect()
+}
+
+/// Named ranks and nodes first, then by kind, cost and rank.
 fn by_weight(a: &Finding, b: &Finding) -> std::cmp::Ordering {
     let cost = |finding: &Finding| finding.cost.unwrap_or(0.0);
-    b.named
-        .cmp(&a.named)
+    let names = |finding: &Finding| finding.named || finding.names_nodes;
+    names(b)
+        .cmp(&names(a))
         .then_with(|| {
-            if a.named {
+            if names(a) {
                 cost(b).total_cmp(&cost(a))
             } else {
                 a.kind.cmp(&b.kind)
@@ -137,7 +153,11 @@ fn cause(findings: &[Finding]) -> Cause {
     let is_fault = |finding: &&Finding| {
         matches!(
             finding.kind,
-            FindingKind::SlowRank | FindingKind::OneOfGroup | FindingKind::JobWide
+            FindingKind::SlowRank
+                | FindingKind::OneOfGroup
+                | FindingKind::SlowNetwork
+                | FindingKind::SlowLink
+                | FindingKind::JobWide
         )
     };
     let is_imbalance = |finding: &&Finding| finding.kind == FindingKind::Imbalance;

@@ -1,7 +1,7 @@
 //! Order statistics and means that ignore missing values (NaN); all of them NaN where there is no value.
 
 /// A normal distribution's standard deviation over its median absolute deviation.
-pub(super) const MAD_TO_SD: f64 = 1.4826;
+pub(crate) const MAD_TO_SD: f64 = 1.4826;
 /// The distance of a normal distribution's 10 % and 90 % quantiles, in standard deviations.
 const DECILES_TO_SD: f64 = 2.563;
 /// Slowest values of a row that [`trimmed`] leaves out at least.
@@ -12,14 +12,14 @@ fn finite(values: impl IntoIterator<Item = f64>) -> Vec<f64> {
 }
 
 /// The finite values, ascending.
-pub(super) fn sorted(values: impl IntoIterator<Item = f64>) -> Vec<f64> {
+pub(crate) fn sorted(values: impl IntoIterator<Item = f64>) -> Vec<f64> {
     let mut values = finite(values);
     values.sort_unstable_by(f64::total_cmp);
     values
 }
 
 /// The median; the middle of the two middle values of an even number.
-pub(super) fn median(values: impl IntoIterator<Item = f64>) -> f64 {
+pub(crate) fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     let mut values = finite(values);
     let count = values.len();
     if count == 0 {
@@ -35,7 +35,7 @@ pub(super) fn median(values: impl IntoIterator<Item = f64>) -> f64 {
 /// The lower median: of an even number the lower of the two middle values.
 ///
 /// Faults only slow down, so that among few peers the lower value is the reference.
-pub(super) fn low_median(values: impl IntoIterator<Item = f64>) -> f64 {
+pub(crate) fn low_median(values: impl IntoIterator<Item = f64>) -> f64 {
     let mut values = finite(values);
     let count = values.len();
     if count == 0 {
@@ -45,13 +45,13 @@ pub(super) fn low_median(values: impl IntoIterator<Item = f64>) -> f64 {
 }
 
 /// Median absolute deviation from the median, as a standard deviation.
-pub(super) fn mad(values: &[f64]) -> f64 {
+pub(crate) fn mad(values: &[f64]) -> f64 {
     let centre = median(values.iter().copied());
     MAD_TO_SD * median(values.iter().map(|value| (value - centre).abs()))
 }
 
 /// Standard deviation from the 10 % and 90 % quantiles: unlike the MAD it sees spikes in every fifth step.
-pub(super) fn width(values: &[f64]) -> f64 {
+pub(crate) fn width(values: &[f64]) -> f64 {
     let sorted = sorted(values.iter().copied());
     if sorted.is_empty() {
         return f64::NAN;
@@ -60,7 +60,7 @@ pub(super) fn width(values: &[f64]) -> f64 {
 }
 
 /// Linear interpolation between order statistics; `sorted` is not empty.
-pub(super) fn quantile(sorted: &[f64], share: f64) -> f64 {
+pub(crate) fn quantile(sorted: &[f64], share: f64) -> f64 {
     let last = sorted.len() - 1;
     let position = share * last as f64;
     let below = position as usize;
@@ -68,7 +68,7 @@ pub(super) fn quantile(sorted: &[f64], share: f64) -> f64 {
 }
 
 /// The mean, added in the given order.
-pub(super) fn mean(values: impl IntoIterator<Item = f64>) -> f64 {
+pub(crate) fn mean(values: impl IntoIterator<Item = f64>) -> f64 {
     let (mut sum, mut count) = (0.0, 0u32);
     for value in values {
         if value.is_finite() {
@@ -80,14 +80,14 @@ pub(super) fn mean(values: impl IntoIterator<Item = f64>) -> f64 {
 }
 
 /// The mean, added in ascending order, so that the order of rows can't change the last digit.
-pub(super) fn mean_in_any_order(values: impl IntoIterator<Item = f64>) -> f64 {
+pub(crate) fn mean_in_any_order(values: impl IntoIterator<Item = f64>) -> f64 {
     mean(sorted(values))
 }
 
 /// The mean without the slowest `share` of the values (3 at least), of which 2 always stay.
 ///
 /// A spell of a few slow steps and rare slow calls do not move it; a lasting fault does.
-pub(super) fn trimmed(values: &[f64], share: f64) -> f64 {
+pub(crate) fn trimmed(values: &[f64], share: f64) -> f64 {
     let sorted = sorted(values.iter().copied());
     let count = sorted.len();
     let cut = TRIM_AT_LEAST.max((share * count as f64).ceil() as usize);

@@ -49,6 +49,7 @@ pub(super) fn job(stages: u32, pipelines: u32, iterations: usize, own: impl Fn(u
         iteration_times: (0..iterations as i64).map(|step| step * 10_000_000).collect(),
         topology,
         runs: Vec::new(),
+        calls: Vec::new(),
         quality: DataQuality::default(),
         ranks,
     }

@@ -22,14 +22,17 @@ pub enum Reason {
     BeforeStart,
     /// Outside of the asked iterations.
     OtherIteration,
+    /// Of a metric whose lists are wanted: another subname, or no value.
+    NotNeeded,
 }
 
-const REASONS: [Reason; 5] = [
+const REASONS: [Reason; 6] = [
     Reason::Sent,
     Reason::Unreadable,
     Reason::AfterEnd,
     Reason::BeforeStart,
     Reason::OtherIteration,
+    Reason::NotNeeded,
 ];
 
 /// Rows of one metric, run and reason.
@@ -68,6 +71,17 @@ pub(super) async fn count(
     wanted: &Wanted<'_>,
 ) -> Result<Vec<CountedRows>, Failure> {
     let Layout { from, micros, run, .. } = layout;
+    let with_lists = wanted.metrics.iter().position(|metric| metric.lists.is_some());
+    let not_needed = match with_lists {
+        Some(place) => format!(
+            "metric = {} AND isNotNull(subname) AND (subname NOT IN {{lists:Array(String)}} OR empty(metric_values)), 5, ",
+            place + 1
+        ),
+        None => String::new(),
+    };
+    let lists = with_lists
+        .and_then(|place| wanted.metrics[place].lists)
+        .unwrap_or_default();
     // Rows of parallel groups are written once, at a run's beginning: neither start nor iterations apply to them.
     let sql = format!(
         "SELECT metric, reason, run, count() AS row_count, \
@@ -76,7 +90,7 @@ pub(super) async fn count(
          FROM (SELECT {micros} AS t, toInt64(rank) AS r, toInt64(iteration) AS i, {run} AS run, \
          toUInt8(ifNull(indexOf({{metrics:Array(String)}}, toString(metric_name)), 0)) AS metric, \
          metric > 0 AND {{windowed:Array(UInt8)}}[metric] AS in_window, \
-         toUInt8(multiIf(isNull(t) OR isNull(r) OR r < 0 OR r > 4294967295 OR isNull(subname), 1, \
+         toUInt8(multiIf({not_needed}isNull(t) OR isNull(r) OR r < 0 OR r > 4294967295 OR isNull(subname), 1, \
          t > {{end:Int64}}, 2, NOT in_window, 0, isNull(i) OR i < 0, 1, t < {{start:Int64}}, 3, \
          i < {{first:Int64}} OR i > {{last:Int64}}, 4, 0)) AS reason \
          FROM {from} WHERE job = {{job:String}}) \
@@ -89,6 +103,7 @@ pub(super) async fn count(
         .query(&sql)
         .param("metrics", names)
         .param("windowed", windowed)
+        .param("lists", lists)
         .param("job", wanted.job)
         .param("start", wanted.start.unwrap_or(i64::MIN))
         .param("end", wanted.end.unwrap_or(i64::MAX))

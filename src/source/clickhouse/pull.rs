@@ -22,8 +22,9 @@ pub struct WantedMetric {
     pub name: &'static str,
     /// Whether the start and the iterations apply to its rows, or only the end.
     pub windowed: bool,
-    /// Whether its rows are sent, or only counted.
-    pub sent: bool,
+    /// The subnames of which rows are sent, with all of their values; rows of others, and rows without a value, are not
+    /// needed. `None`: rows of every subname are sent, with their first value.
+    pub lists: Option<&'static [&'static str]>,
 }
 
 /// Which rows are wanted.
@@ -50,6 +51,7 @@ struct Line<'a> {
     node_name: &'a str,
     run: &'a str,
     value: Option<f64>,
+    elements: Vec<f64>,
 }
 
 /// Counts the job's rows and passes those of the window through a scan, the metrics side by side.
@@ -70,8 +72,8 @@ pub(super) fn pull<S: Scan>(
         let (passed, arrivals) = sync_channel::<usize>(16);
         let (here, wanted_here, counted_here) = (&*scan, &wanted, &counted);
         let mut workers = Vec::new();
-        for (place, metric) in wanted.metrics.iter().enumerate() {
-            if metric.sent && counts::sent(&counted, place) > 0 {
+        for place in 0..wanted.metrics.len() {
+            if counts::sent(&counted, place) > 0 {
                 let passed = passed.clone();
                 workers.push(scope.spawn(move || {
                     let expected = counts::sent(counted_here, place);
@@ -162,6 +164,7 @@ async fn send_rows(
         .query(&sql)
         .param("job", wanted.job)
         .param("metric", metric.name)
+        .param("lists", metric.lists.unwrap_or_default())
         .param("first", first.unwrap_or(0).max(0))
         .param("last", last.unwrap_or(i64::MAX))
         .fetch::<Line<'_>>()
@@ -199,12 +202,20 @@ fn statement(layout: &Layout, wanted: &Wanted<'_>, metric: &WantedMetric) -> Str
         (None, "")
     };
     let between = layout.between(start, wanted.end);
+    let (elements, needed) = match metric.lists {
+        Some(_) => (
+            "arrayMap(v -> ifNull(toFloat64(v), nan), metric_values)",
+            " AND subname IN {lists:Array(String)} AND notEmpty(metric_values)",
+        ),
+        None => ("CAST([] AS Array(Float64))", ""),
+    };
     format!(
         "SELECT {subname} AS name, toInt64(assumeNotNull(rank)) AS rank_number, \
          ifNull(toInt64(iteration), {NULL}) AS iteration_number, assumeNotNull({micros}) AS micros, \
-         {node} AS node_name, {run} AS run, {value} AS value \
+         {node} AS node_name, {run} AS run, {value} AS value, \
+         {elements} AS elements \
          FROM {from} WHERE job = {{job:String}} AND metric_name = {{metric:String}} \
-         AND rank >= 0 AND rank <= 4294967295 AND isNotNull(subname) AND isNotNull(timestamp){in_window}{between}"
+         AND rank >= 0 AND rank <= 4294967295 AND isNotNull(subname) AND isNotNull(timestamp){needed}{in_window}{between}"
     )
 }
 
@@ -225,6 +236,7 @@ fn push(rows: &mut Rows, job: &str, metric: &str, line: &Line<'_>) {
     rows.rank.push(Some(line.rank_number));
     rows.iteration.push(number(line.iteration_number));
     rows.value.push(line.value);
+    rows.calls.push(line.elements.iter().copied());
     if let Some(nodes) = &mut rows.node {
         nodes.push(Some(line.node_name));
     }

@@ -1,0 +1,187 @@
+//! Communication: which transfers are slow, who is behind them, and who waits for whom.
+//!
+//! Data flows `links` (who sends to whom) -> `transfers` (how long each takes without waiting) -> `flows` (which are slow
+//! beside those of their kind, lastingly) -> `culprits` (a rank's sending or receiving, a link, a node's network; the
+//! `collectives` of data-parallel groups tell ends apart) -> `findings`. `waits` splits each rank's time. All of it is
+//! `O(calls)` and some sorts, in parallel over links.
+
+pub mod classic;
+pub mod collectives;
+pub mod culprits;
+mod findings;
+pub mod flows;
+mod groups;
+mod lanes;
+pub mod links;
+#[cfg(test)]
+mod samples;
+#[cfg(test)]
+mod tests;
+pub mod transfers;
+pub mod waits;
+
+use std::collections::BTreeSet;
+
+use self::collectives::Collectives;
+use self::findings::Writer;
+use self::flows::Flow;
+use self::transfers::Basis;
+use self::waits::Waits;
+use crate::features::STEP_TIMER;
+use crate::job::Job;
+use crate::rules::Finding;
+use crate::rules::peer::PeerSettings;
+use crate::rules::peer::robust::median;
+
+/// The fused timers that only interleaved schedules have.
+const INTERLEAVED: [&str; 3] = [
+    "forward-send-forward-recv",
+    "backward-send-backward-recv",
+    "forward-backward-send-forward-backward-recv",
+];
+
+/// Jobs without links.
+const NO_LINKS: &str = "skipped: one pipeline stage, as far as is known, so no transfers between stages";
+
+/// What is known of a job's communication.
+#[derive(Debug, Clone, Default)]
+pub struct Communication {
+    /// What was looked at, and what could not be told, in one sentence.
+    pub told: String,
+    /// Both directions of every link; none where communication was not looked at.
+    pub flows: Vec<Flow>,
+    /// The time of every rank; none where communication was not looked at.
+    pub waits: Vec<Waits>,
+    /// What was found.
+    pub findings: Vec<Finding>,
+}
+
+impl Communication {
+    /// Nodes whose network is slow, sorted.
+    #[must_use]
+    pub fn nodes(&self) -> Vec<String> {
+        let named = self.findings.iter().filter(|finding| finding.names_nodes);
+        let nodes: BTreeSet<&String> = named.flat_map(|finding| &finding.nodes).collect();
+        nodes.into_iter().cloned().collect()
+    }
+}
+
+/// Looks for slow transfers; ranks (positions) that `compute_slowly` explain their own links.
+#[must_use]
+pub fn look(job: &Job, settings: &PeerSettings, compute_slowly: &BTreeSet<usize>) -> Communication {
+    if job.topology.pipeline_stages() < 2 {
+        return one_stage(job, settings);
+    }
+    if is_interleaved(job) {
+        return interleaved(job, settings, compute_slowly);
+    }
+    let links = links::links(job, false);
+    let (basis, measured) = transfers::measure(job, &links);
+    let flows = flows::judge(&links, &measured, settings);
+    let collectives = Collectives::of(job);
+    let waits = waits::waits(job, &links, &measured);
+    let writer = Writer {
+        job,
+        links: &links,
+        measured: &measured,
+        flows: &flows,
+        collectives: &collectives,
+        step_seconds: step_seconds(job, &waits),
+    };
+    let culprits = culprits::explain(job, &flows, &collectives);
+    let mut findings: Vec<Finding> = culprits
+        .iter()
+        .filter(|culprit| !culprit.is_explained_by(compute_slowly))
+        .map(|culprit| writer.culprit(culprit))
+        .collect();
+    let met: BTreeSet<usize> = culprits
+        .iter()
+        .flat_map(|culprit| &culprit.flows)
+        .flat_map(|&flow| [flows[flow].sender, flows[flow].receiver])
+        .collect();
+    findings.extend(groups::findings(job, &collectives, &met, writer.step_seconds, settings));
+    Communication {
+        told: told(basis, &flows),
+        flows,
+        waits,
+        findings,
+    }
+}
+
+/// Nothing but the collectives of data-parallel groups.
+fn one_stage(job: &Job, settings: &PeerSettings) -> Communication {
+    let collectives = Collectives::of(job);
+    let step = step_seconds(job, &[]);
+    let findings = groups::findings(job, &collectives, &BTreeSet::new(), step, settings);
+    let groups = groups::compared(&collectives);
+    let also = match collectives.timer {
+        Some(timer) if groups > 0 => format!("{timer} compared over {groups} data-parallel groups"),
+        _ => "too few data-parallel groups to compare their collectives".to_owned(),
+    };
+    Communication {
+        told: format!("{NO_LINKS}; {also}"),
+        findings,
+        ..Communication::default()
+    }
+}
+
+/// Fused calls only bound transfers: pipelines are compared as a whole.
+fn interleaved(job: &Job, settings: &PeerSettings, compute_slowly: &BTreeSet<usize>) -> Communication {
+    let collectives = Collectives::of(job);
+    let (compared, findings) = lanes::findings(job, &collectives, compute_slowly, step_seconds(job, &[]), settings);
+    let told = if compared == 0 {
+        "interleaved schedule without single calls of several pipelines: nothing could be compared".to_owned()
+    } else {
+        format!(
+            "interleaved schedule: fused calls do not tell single links, so the shortest calls of {compared} pipelines are \
+             compared, and the collectives of data-parallel groups tell the rank"
+        )
+    };
+    Communication {
+        told,
+        findings,
+        ..Communication::default()
+    }
+}
+
+fn is_interleaved(job: &Job) -> bool {
+    let ran = |name: &str| {
+        job.calls.iter().any(|table| table.name == name)
+            || job
+                .timer(name)
+                .is_some_and(|timer| timer.seconds.iter().any(|&seconds| seconds > 0.0))
+    };
+    INTERLEAVED.into_iter().any(ran)
+}
+
+fn told(basis: Basis, flows: &[Flow]) -> String {
+    let measured = flows.iter().filter(|flow| flow.seconds.is_finite()).count();
+    let compared = flows.iter().filter(|flow| flow.is_compared()).count();
+    let slow = flows.iter().filter(|flow| flow.slow.is_some()).count();
+    if measured == 0 {
+        return "no transfer could be measured: no iteration has calls of both ends of a link".to_owned();
+    }
+    let from = match basis {
+        Basis::Calls => "from single calls",
+        Basis::Sums => {
+            "from the sums of an iteration (no megatron_timers_trace rows), which tell waiting from transfer only where \
+             both ends make one plain call in it: between the last two stages"
+        }
+    };
+    format!("{compared} of {measured} transfers compared, {slow} slow, {from}")
+}
+
+/// The usual step: the longest of any rank, the median over the iterations; without a timer of it the longest sum of
+/// what its ranks do.
+fn step_seconds(job: &Job, waits: &[Waits]) -> f64 {
+    if let Some(step) = job.timer(STEP_TIMER) {
+        let longest = step
+            .seconds
+            .columns()
+            .into_iter()
+            .map(|column| column.iter().copied().fold(f64::NAN, f64::max));
+        return median(longest);
+    }
+    let sums = waits.iter().map(|waits| waits.compute + waits.transfer + waits.waiting);
+    sums.fold(f64::NAN, f64::max)
+}

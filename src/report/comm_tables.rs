@@ -1,0 +1,111 @@
+//! The tables of communication: `comm/links.csv` and `comm/waits.csv`.
+
+use std::fs;
+use std::path::Path;
+
+use super::error::WriteError;
+use super::text::on_one_line;
+use crate::comm::Communication;
+use crate::comm::flows::Flow;
+use crate::job::Job;
+
+/// Folder of the tables in the result folder.
+const FOLDER: &str = "comm";
+/// A row a direction of a link.
+const LINKS: &str = "links.csv";
+/// A row a rank.
+const WAITS: &str = "waits.csv";
+
+/// Writes both tables; none where communication was not looked at.
+///
+/// Times are seconds, those of waits an iteration; an empty cell is not known.
+///
+/// # Errors
+/// A file that can't be written.
+pub fn write_comm_tables(result: &Path, job: &Job, communication: &Communication) -> Result<(), WriteError> {
+    if communication.flows.is_empty() {
+        return Ok(());
+    }
+    let folder = result.join(FOLDER);
+    fs::create_dir(&folder).map_err(WriteError::io(&folder))?;
+    write_links(&folder.join(LINKS), job, &communication.flows)?;
+    write_waits(&folder.join(WAITS), job, communication)
+}
+
+fn write_links(path: &Path, job: &Job, flows: &[Flow]) -> Result<(), WriteError> {
+    let header = [
+        "sender",
+        "receiver",
+        "sender_node",
+        "receiver_node",
+        "direction",
+        "transfer_seconds",
+        "factor",
+        "label",
+    ];
+    let record = |flow: &Flow| {
+        let label = match (flow.is_compared(), &flow.slow) {
+            (false, _) => "not_compared",
+            (true, Some(_)) => "slow",
+            (true, None) => "usual",
+        };
+        let factor = flow.slow.as_ref().map_or(flow.seconds / flow.usual, |slow| slow.factor);
+        vec![
+            job.ranks[flow.sender].to_string(),
+            job.ranks[flow.receiver].to_string(),
+            on_one_line(&job.nodes[flow.sender]),
+            on_one_line(&job.nodes[flow.receiver]),
+            flow.direction.name().to_owned(),
+            number(flow.seconds, 6),
+            number(factor, 3),
+            label.to_owned(),
+        ]
+    };
+    write_table(path, &header, flows.iter().map(record))
+}
+
+fn write_waits(path: &Path, job: &Job, communication: &Communication) -> Result<(), WriteError> {
+    let header = [
+        "rank",
+        "compute_seconds",
+        "transfer_seconds",
+        "waiting_seconds",
+        "waits_for",
+    ];
+    let records = communication.waits.iter().zip(&job.ranks).map(|(waits, rank)| {
+        vec![
+            rank.to_string(),
+            number(waits.compute, 6),
+            number(waits.transfer, 6),
+            number(waits.waiting, 6),
+            waits
+                .waits_for
+                .map_or(String::new(), |rank| job.ranks[rank].to_string()),
+        ]
+    });
+    write_table(path, &header, records)
+}
+
+fn number(value: f64, decimals: usize) -> String {
+    if value.is_finite() {
+        format!("{value:.decimals$}")
+    } else {
+        String::new()
+    }
+}
+
+fn write_table(path: &Path, header: &[&str], records: impl Iterator<Item = Vec<String>>) -> Result<(), WriteError> {
+    let failed = |error: csv::Error| match error.into_kind() {
+        csv::ErrorKind::Io(source) => WriteError::io(path)(source),
+        other => WriteError::Format {
+            what: "a table of communication",
+            reason: format!("{other:?}"),
+        },
+    };
+    let mut table = csv::Writer::from_path(path).map_err(failed)?;
+    table.write_record(header).map_err(failed)?;
+    for record in records {
+        table.write_record(record).map_err(failed)?;
+    }
+    table.flush().map_err(WriteError::io(path))
+}
