@@ -51,7 +51,33 @@ struct Line<'a> {
     node_name: &'a str,
     run: &'a str,
     value: Option<f64>,
+}
+
+/// The same with all values: apart, because an empty list in each of millions of rows is not free.
+#[derive(Row, Deserialize)]
+struct ListLine<'a> {
+    name: &'a str,
+    rank_number: i64,
+    iteration_number: i64,
+    micros: i64,
+    node_name: &'a str,
+    run: &'a str,
+    value: Option<f64>,
     elements: Vec<f64>,
+}
+
+impl<'a> ListLine<'a> {
+    fn plain(&self) -> Line<'a> {
+        Line {
+            name: self.name,
+            rank_number: self.rank_number,
+            iteration_number: self.iteration_number,
+            micros: self.micros,
+            node_name: self.node_name,
+            run: self.run,
+            value: self.value,
+        }
+    }
 }
 
 /// Counts the job's rows and passes those of the window through a scan, the metrics side by side.
@@ -160,24 +186,34 @@ async fn send_rows(
     let metric = &wanted.metrics[place];
     let sql = statement(layout, wanted, metric);
     let (first, last) = wanted.iterations;
-    let mut lines = attempt
+    let query = attempt
         .query(&sql)
         .param("job", wanted.job)
         .param("metric", metric.name)
         .param("lists", metric.lists.unwrap_or_default())
         .param("first", first.unwrap_or(0).max(0))
-        .param("last", last.unwrap_or(i64::MAX))
-        .fetch::<Line<'_>>()
-        .map_err(|error| attempt.failure(&error))?;
+        .param("last", last.unwrap_or(i64::MAX));
+    let failure = |error| attempt.failure(&error);
     let mut rows = empty(layout);
     let mut got = 0;
-    while let Some(line) = lines.next().await.map_err(|error| attempt.failure(&error))? {
-        push(&mut rows, wanted.job, metric.name, &line);
+    let mut add = |line: &Line<'_>, elements: &[f64]| {
+        push(&mut rows, wanted.job, metric.name, line, elements);
         got += 1;
         if rows.len() == BATCH_ROWS {
             // Both receivers are there as long as this runs.
             let _ = passed.send(rows.len());
             let _ = sender.send(Step::Batch(Box::new(std::mem::replace(&mut rows, empty(layout)))));
+        }
+    };
+    if metric.lists.is_some() {
+        let mut lines = query.fetch::<ListLine<'_>>().map_err(failure)?;
+        while let Some(line) = lines.next().await.map_err(failure)? {
+            add(&line.plain(), &line.elements);
+        }
+    } else {
+        let mut lines = query.fetch::<Line<'_>>().map_err(failure)?;
+        while let Some(line) = lines.next().await.map_err(failure)? {
+            add(&line, &[]);
         }
     }
     let _ = passed.send(rows.len());
@@ -204,16 +240,15 @@ fn statement(layout: &Layout, wanted: &Wanted<'_>, metric: &WantedMetric) -> Str
     let between = layout.between(start, wanted.end);
     let (elements, needed) = match metric.lists {
         Some(_) => (
-            "arrayMap(v -> ifNull(toFloat64(v), nan), metric_values)",
+            ", arrayMap(v -> ifNull(toFloat64(v), nan), metric_values) AS elements",
             " AND subname IN {lists:Array(String)} AND notEmpty(metric_values)",
         ),
-        None => ("CAST([] AS Array(Float64))", ""),
+        None => ("", ""),
     };
     format!(
         "SELECT {subname} AS name, toInt64(assumeNotNull(rank)) AS rank_number, \
          ifNull(toInt64(iteration), {NULL}) AS iteration_number, assumeNotNull({micros}) AS micros, \
-         {node} AS node_name, {run} AS run, {value} AS value, \
-         {elements} AS elements \
+         {node} AS node_name, {run} AS run, {value} AS value{elements} \
          FROM {from} WHERE job = {{job:String}} AND metric_name = {{metric:String}} \
          AND rank >= 0 AND rank <= 4294967295 AND isNotNull(subname) AND isNotNull(timestamp){needed}{in_window}{between}"
     )
@@ -227,7 +262,7 @@ fn empty(layout: &Layout) -> Rows {
     }
 }
 
-fn push(rows: &mut Rows, job: &str, metric: &str, line: &Line<'_>) {
+fn push(rows: &mut Rows, job: &str, metric: &str, line: &Line<'_>, elements: &[f64]) {
     let number = |number: i64| Some(number).filter(|&number| number != NULL);
     rows.timestamp.push(Some(line.micros));
     rows.job.push(Some(job));
@@ -236,7 +271,7 @@ fn push(rows: &mut Rows, job: &str, metric: &str, line: &Line<'_>) {
     rows.rank.push(Some(line.rank_number));
     rows.iteration.push(number(line.iteration_number));
     rows.value.push(line.value);
-    rows.calls.push(line.elements.iter().copied());
+    rows.calls.push(elements.iter().copied());
     if let Some(nodes) = &mut rows.node {
         nodes.push(Some(line.node_name));
     }
