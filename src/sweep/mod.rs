@@ -1,7 +1,7 @@
 //! Every job of a span of time, each analysed by a process of its own: one that fails, hangs or dies takes no other
 //! with it.
 //!
-//! Data flows jobs of the source -> [`Plan`] (which of them, under which folder) -> [`run`] (processes side by side,
+//! Data flows jobs of the source -> [`Plan`] (which of them, under which folder) -> [`run()`] (processes side by side,
 //! within their budgets) -> [`Ledger`], which [`folder`] keeps as `sweep.json`, `sweep.csv` and `index.html`.
 
 mod error;

@@ -113,6 +113,8 @@ fn in_layout(name: &'static str, columns: &str, engine: &str) {
     std::fs::copy(fixture(file), workdir.path(file)).expect("a fixture");
     database.sql(&format!("CREATE TABLE megatron_metrics ({columns}) ENGINE = {engine}"));
     workdir.run_on(&database, &["load", file]).succeeded();
+    let again = workdir.run_on(&database, &["load", file]).succeeded();
+    assert!(again.stderr.contains(": 0 rows written"), "{again:?}");
     compare(&workdir, &database, "restart-dirty", &[]);
     compare(&workdir, &database, "restart-dirty", &["--iterations", "20-"]);
 }
