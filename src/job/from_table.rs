@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::catalog::{JobEntry, name_jobs};
+use super::catalog::{JobEntry, name_ids};
 use super::collect::{Collector, GROUPS, RunExtent, TIMERS, TRACE};
 use super::window::{IterationRange, Selection};
 use super::{Job, JobError};
@@ -52,7 +52,7 @@ pub fn load_table(table: &Table, selection: &Selection, progress: &dyn Fn(u64)) 
     };
     let counted = table.pull(&wanted, &mut collector, progress)?;
     if counted.is_empty() {
-        let there = name_jobs(&list_table_jobs(table, (None, None))?);
+        let there = named(&table.job_ids()?);
         return Err(SourceError::UnknownJob { asked: job, there }.into());
     }
     for rows in &counted {
@@ -103,12 +103,16 @@ pub fn list_table_jobs(table: &Table, between: (Option<Micros>, Option<Micros>))
 }
 
 fn only_job(table: &Table) -> Result<String, SourceError> {
-    let mut jobs = list_table_jobs(table, (None, None))?;
+    let mut jobs = table.job_ids()?;
     match jobs.len() {
         0 => Err(SourceError::NoRows("the table holds no rows".to_owned())),
-        1 => Ok(jobs.remove(0).job),
-        _ => Err(SourceError::SeveralJobs(name_jobs(&jobs))),
+        1 => Ok(jobs.remove(0)),
+        _ => Err(SourceError::SeveralJobs(named(&jobs))),
     }
+}
+
+fn named(jobs: &[String]) -> String {
+    name_ids(&jobs.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 fn entry(line: JobLine) -> JobEntry {

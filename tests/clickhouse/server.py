@@ -274,7 +274,8 @@ class Handler(BaseHTTPRequestHandler):
             values = {name[6:]: value for name, value in params.items() if name.startswith("param_")}
             if re.match(r"KILL\s+QUERY", sql, re.I):
                 # Statements run under ids of the engine's own; ours are found by their pipes.
-                self.server.stop([mark for name, mark in list(self.server.running.items()) if name in sql])
+                begins = tuple(re.findall(r"'([^']+)'", sql))
+                self.server.stop([mark for name, mark in list(self.server.running.items()) if name.startswith(begins)])
             elif re.match(r"\(*\s*(SELECT|WITH)\b", sql, re.I):
                 yield from self.select(session, params.get("query_id", ""), sql, form_name, values)
             else:

@@ -86,3 +86,13 @@ pub(super) async fn list(
         .await
         .map_err(|error| attempt.failure(&error))
 }
+
+/// The ids of all jobs, sorted; of the table only their column is read.
+pub(super) async fn ids(attempt: &Attempt<'_>, layout: &Layout) -> Result<Vec<String>, Failure> {
+    let sql = format!(
+        "SELECT toValidUTF8(ifNull(toString(job), '')) AS name FROM {} WHERE isNotNull(job) GROUP BY job ORDER BY name",
+        layout.from
+    );
+    let ids = attempt.query(&sql).fetch_all().await;
+    ids.map_err(|error| attempt.failure(&error))
+}

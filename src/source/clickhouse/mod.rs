@@ -95,4 +95,15 @@ impl Table {
         })?;
         Ok(jobs)
     }
+
+    /// The ids of all jobs, sorted.
+    ///
+    /// # Errors
+    /// A query that fails for good.
+    pub fn job_ids(&self) -> Result<Vec<String>, SourceError> {
+        let ids = self
+            .session
+            .run("list the jobs", async |attempt| jobs::ids(attempt, &self.layout).await)?;
+        Ok(ids)
+    }
 }

@@ -1,5 +1,6 @@
 //! Queries with deadlines, sent again when they fail in passing, and ended on the server when nobody waits any more.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -38,7 +39,7 @@ pub(super) struct Session {
     retried: AtomicU64,
 }
 
-/// The queries that the server works on.
+/// The attempts whose queries the server works on.
 #[derive(Default)]
 struct Running {
     ids: Mutex<BTreeSet<String>>,
@@ -50,10 +51,11 @@ impl Running {
     }
 }
 
-/// One attempt of a piece of work; its queries run under one id.
+/// One attempt of a piece of work; the ids of its queries begin alike.
 pub(super) struct Attempt<'a> {
     session: &'a Session,
     id: String,
+    queries: Cell<u32>,
 }
 
 impl Attempt<'_> {
@@ -62,7 +64,7 @@ impl Attempt<'_> {
         self.session
             .client
             .query(sql)
-            .with_setting("query_id", &self.id)
+            .with_setting("query_id", self.next_id())
             .param("table", &self.session.settings.table)
     }
 
@@ -73,7 +75,13 @@ impl Attempt<'_> {
 
     /// The client, for inserts.
     pub fn client(&self) -> Client {
-        self.session.client.clone().with_setting("query_id", &self.id)
+        self.session.client.clone().with_setting("query_id", self.next_id())
+    }
+
+    /// An id of its own for each query: a server may still know the last one as running when its answer is all there.
+    fn next_id(&self) -> String {
+        self.queries.set(self.queries.get() + 1);
+        format!("{}-{}", self.id, self.queries.get())
     }
 
     /// Reads a client's error.
@@ -152,6 +160,7 @@ impl Session {
         let attempt = Attempt {
             session: self,
             id: format!("mt-detector-{}", uuid::Uuid::new_v4()),
+            queries: Cell::new(0),
         };
         self.running.ids().insert(attempt.id.clone());
         let limit = self.settings.query_timeout;
@@ -178,10 +187,10 @@ fn jittered(attempt: u32) -> Duration {
         .mul_f64(rand::thread_rng().gen_range(0.5..1.5))
 }
 
-/// Asks the server to end a query. Users without the right to do so are refused, and nothing more can be done.
+/// Asks the server to end the queries of an attempt. Users without the right to do so are refused, and nothing more can be done.
 async fn end_query(client: &Client, id: &str) -> Result<(), ClientError> {
     client
-        .query("KILL QUERY WHERE query_id = ? ASYNC")
+        .query("KILL QUERY WHERE startsWith(query_id, ?) ASYNC")
         .bind(id)
         .execute()
         .await
