@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Exit code after an interrupt: 128 + SIGINT, as shells write it.
@@ -9,6 +10,14 @@ pub const EXIT_INTERRUPTED: i32 = 130;
 
 /// The folders and files that are being built.
 static BUILDING: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+type Ending = Box<dyn Fn() + Send>;
+
+/// What is to be done before the program goes, by number.
+static ENDINGS: Mutex<Vec<(u64, Ending)>> = Mutex::new(Vec::new());
+static NEXT_ENDING: AtomicU64 = AtomicU64::new(0);
+/// What is told; commands that leave something behind say so.
+static FAREWELL: Mutex<&str> = Mutex::new("interrupted, nothing was written");
 
 fn building() -> MutexGuard<'static, Vec<PathBuf>> {
     BUILDING.lock().unwrap_or_else(PoisonError::into_inner)
@@ -20,6 +29,9 @@ fn building() -> MutexGuard<'static, Vec<PathBuf>> {
 /// A handler that is there already, or the operating system's refusal.
 pub fn install() -> Result<(), ctrlc::Error> {
     ctrlc::set_handler(|| {
+        for (_, ending) in endings().iter() {
+            ending();
+        }
         // The lock is held on until the end, so that nothing is put in place any more.
         let building = building();
         for path in building.iter() {
@@ -35,9 +47,37 @@ pub fn install() -> Result<(), ctrlc::Error> {
                 }
             }
         }
-        let _ = writeln!(std::io::stderr(), "interrupted, nothing was written");
+        let farewell = *FAREWELL.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ = writeln!(std::io::stderr(), "{farewell}");
         std::process::exit(EXIT_INTERRUPTED);
     })
+}
+
+fn endings() -> MutexGuard<'static, Vec<(u64, Ending)>> {
+    ENDINGS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Has something done when the program is interrupted, on a thread of its own and before anything is cleaned up.
+#[must_use]
+pub fn on_interrupt(ending: impl Fn() + Send + 'static) -> OnInterrupt {
+    let number = NEXT_ENDING.fetch_add(1, Ordering::Relaxed);
+    endings().push((number, Box::new(ending)));
+    OnInterrupt(number)
+}
+
+/// Keeps an ending in force; dropping it takes the ending away.
+#[derive(Debug)]
+pub struct OnInterrupt(u64);
+
+impl Drop for OnInterrupt {
+    fn drop(&mut self) {
+        endings().retain(|(number, _)| *number != self.0);
+    }
+}
+
+/// Sets what an interrupt tells, where something stays that was written before.
+pub fn farewell(words: &'static str) {
+    *FAREWELL.lock().unwrap_or_else(PoisonError::into_inner) = words;
 }
 
 /// Marks a path as unfinished: an interrupt removes it.

@@ -4,7 +4,7 @@
 //! window), [`features`] (tables -> scaled features of each timer), [`algos`] (features -> slow or fast),
 //! [`vote`] (labels -> ranks), with [`rules`] saying how the steps are put together, and [`report`] (verdict ->
 //! text, JSON, folder). [`simulate`] makes jobs with known faults, [`suite`] draws many of them by kind, and [`score`]
-//! holds verdicts against the truth. [`cli`] is the command line over all of it.
+//! holds verdicts against the truth. [`sweep`] analyses every job of a span of time. [`cli`] is the command line over all of it.
 
 pub mod algos;
 pub mod cli;
@@ -18,4 +18,5 @@ pub mod score;
 pub mod simulate;
 pub mod source;
 pub mod suite;
+pub mod sweep;
 pub mod vote;

@@ -44,10 +44,12 @@ fn every_flag_of_the_readme_exists() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let readme = std::fs::read_to_string(root.join("README.md")).expect("the README");
     let workdir = Workdir::new();
-    let help: String = ["analyze", "jobs", "simulate", "score"]
-        .iter()
-        .map(|command| workdir.run(&[command, "--help"]).succeeded().stdout)
-        .collect();
+    let help: String = [
+        "analyze", "jobs", "sweep", "schema", "load", "export", "replay", "simulate", "score",
+    ]
+    .iter()
+    .map(|command| workdir.run(&[command, "--help"]).succeeded().stdout)
+    .collect();
     let flags = readme.split(|letter: char| !letter.is_ascii_lowercase() && letter != '-');
     let cargo = ["--release", "--bench"];
     for flag in flags.filter(|word| word.starts_with("--") && word.len() > 3 && !cargo.contains(word)) {

@@ -5,23 +5,25 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 
+use super::clickhouse::ClickHouseArgs;
 use super::exit::{ArgumentError, Exit};
 use super::progress::Progress;
+use super::source::Source;
 use super::stdout::{print, tell};
 use super::thresholds::{ClassicThresholds, PeerThresholds};
 use super::topology::TopologyArgs;
 use crate::algos::{Algorithm, registry};
-use crate::job::{DEFAULT_THRESHOLD, IterationRange, Job, Selection, StepTimes, load, slow_windows};
+use crate::job::{DEFAULT_THRESHOLD, IterationRange, Job, Selection, StepTimes, slow_windows};
 use crate::report::{Asked, Report, ResultFolder, json_line, text};
 use crate::rules::{self, RulesSettings};
-use crate::source::{Micros, discover, timestamp};
+use crate::source::{Micros, timestamp};
 
 /// Arguments of `analyze`, as typed.
 #[derive(Debug, Args)]
 pub struct AnalyzeArgs {
     /// Files, folders or glob patterns with rows of megatron_metrics (Parquet, CSV, NDJSON, Arrow IPC); - reads
-    /// NDJSON from standard input
-    #[arg(required = true, value_name = "INPUT")]
+    /// NDJSON from standard input. Without any, the table of a ClickHouse server is read
+    #[arg(value_name = "INPUT")]
     input: Vec<PathBuf>,
     /// Job id; may be left out when the input holds one job
     #[arg(long, value_name = "ID")]
@@ -69,6 +71,8 @@ pub struct AnalyzeArgs {
     /// Threads [default: one a processor]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
+    #[command(flatten, next_help_heading = "ClickHouse")]
+    clickhouse: ClickHouseArgs,
     #[command(flatten, next_help_heading = "Topology (where the job's rows do not give it)")]
     topology: TopologyArgs,
     #[command(flatten, next_help_heading = "Thresholds of the peer rules")]
@@ -122,14 +126,13 @@ pub fn run(args: &AnalyzeArgs) -> anyhow::Result<Exit> {
             .with_context(|| format!("failed to start {threads} threads"))?;
     }
     let progress = Progress::start("reading");
-    let found = discover(&args.input)?;
-    let job = load(&found.files, &request.selection, &|rows| progress.rows(rows))?;
+    let source = Source::open(&args.input, &args.clickhouse)?;
+    let job = source.load(&request.selection, &|rows| progress.rows(rows))?;
     progress.now("analysing");
     let step_times = slow_windows(&job, request.slowdown_threshold);
-    let shown = |path: &PathBuf| path.display().to_string();
     let asked = Asked {
-        source: found.files.iter().map(|file| shown(&file.path)).collect(),
-        files_passed_over: found.passed_over.iter().map(shown).collect(),
+        source: source.names(),
+        files_passed_over: source.passed_over(),
         settings: &request.settings,
         iterations: request.asked_iterations(&step_times),
         warmup: request.selection.warmup,
@@ -196,12 +199,10 @@ impl Request {
 impl AnalyzeArgs {
     fn request(&self) -> anyhow::Result<Request> {
         let auto = self.iterations.as_deref() == Some(AUTO);
-        let iterations = match &self.iterations {
-            None => IterationRange::default(),
-            Some(_) if auto => IterationRange::default(),
-            Some(text) => text
-                .parse()
-                .map_err(|error| ArgumentError::new("--iterations", format!("{error}")))?,
+        let iterations = if auto {
+            IterationRange::default()
+        } else {
+            iterations(&self.iterations)?
         };
         let (start, end) = (moment("--start", &self.start)?, moment("--end", &self.end)?);
         if let (Some(first), Some(last)) = (start, end)
@@ -275,7 +276,16 @@ impl AnalyzeArgs {
     }
 }
 
-fn moment(flag: &'static str, text: &Option<String>) -> Result<Option<Micros>, ArgumentError> {
+pub(super) fn iterations(text: &Option<String>) -> Result<IterationRange, ArgumentError> {
+    match text {
+        None => Ok(IterationRange::default()),
+        Some(text) => text
+            .parse()
+            .map_err(|error| ArgumentError::new("--iterations", format!("{error}"))),
+    }
+}
+
+pub(super) fn moment(flag: &'static str, text: &Option<String>) -> Result<Option<Micros>, ArgumentError> {
     let Some(text) = text else {
         return Ok(None);
     };

@@ -9,6 +9,8 @@ use crate::report::WriteError;
 use crate::score::ScoreError;
 use crate::simulate::{self, ScenarioError};
 use crate::source::SourceError;
+use crate::source::clickhouse::Failure;
+use crate::sweep::SweepError;
 
 /// How the program ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +51,7 @@ Exit codes:
   1  with --exit-code: somebody stands out; with score --fail-under: too few jobs are exact
   2  bad arguments
   3  no rows for that job, window or time
-  4  the source failed: unreadable file, wrong columns
+  4  the source failed: server, credentials, unreadable file, wrong columns; sweep: a job failed
   5  the results could not be written
   130  interrupted; nothing half-written is left";
 
@@ -89,11 +91,12 @@ pub fn exit_of(error: &anyhow::Error) -> Exit {
         };
         if let Some(source) = source {
             return match source {
+                SourceError::Server(error) if matches!(error.what, Failure::File(_)) => Exit::NotWritten,
                 source if source.is_no_rows() => Exit::NoRows,
                 _ => Exit::SourceFailed,
             };
         }
-        if cause.is::<WriteError>() {
+        if cause.is::<WriteError>() || cause.is::<SweepError>() {
             return Exit::NotWritten;
         }
         if matches!(cause.downcast_ref(), Some(ScoreError::Nothing(_))) {

@@ -5,22 +5,27 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use super::clickhouse::ClickHouseArgs;
 use super::exit::Exit;
 use super::progress::Progress;
+use super::source::Source;
 use super::stdout::print;
-use crate::job::{JobEntry, list_jobs};
+use crate::job::JobEntry;
 use crate::report::{WriteError, on_one_line};
-use crate::source::{SourceError, discover};
+use crate::source::SourceError;
 
 /// Arguments of `jobs`.
 #[derive(Debug, Args)]
 pub struct JobsArgs {
-    /// Files, folders or glob patterns with rows of megatron_metrics; - reads NDJSON from standard input
-    #[arg(required = true, value_name = "INPUT")]
+    /// Files, folders or glob patterns with rows of megatron_metrics; - reads NDJSON from standard input. Without any,
+    /// the table of a ClickHouse server is read
+    #[arg(value_name = "INPUT")]
     input: Vec<PathBuf>,
     /// Form of the list
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
+    #[command(flatten, next_help_heading = "ClickHouse")]
+    clickhouse: ClickHouseArgs,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -37,8 +42,8 @@ enum Format {
 /// A source that fails or holds no row, standard output that can't be written.
 pub fn run(args: &JobsArgs) -> anyhow::Result<Exit> {
     let progress = Progress::start("reading");
-    let found = discover(&args.input)?;
-    let jobs = list_jobs(&found.files, &|rows| progress.rows(rows))?;
+    let source = Source::open(&args.input, &args.clickhouse)?;
+    let jobs = source.jobs(&|rows| progress.rows(rows))?;
     drop(progress);
     if jobs.is_empty() {
         return Err(SourceError::NoRows("the input holds no rows".to_owned()).into());

@@ -3,12 +3,19 @@
 //! Each command has a file with its arguments and its run; [`main`] picks one and turns errors into exit codes.
 
 mod analyze;
+mod clickhouse;
 mod exit;
+mod export;
 mod jobs;
+mod load;
 mod progress;
+mod replay;
+mod schema;
 mod score;
 mod simulate;
+mod source;
 mod stdout;
+mod sweep;
 mod thresholds;
 mod topology;
 
@@ -34,6 +41,16 @@ enum Command {
     Analyze(Box<analyze::AnalyzeArgs>),
     /// List the jobs in the input
     Jobs(jobs::JobsArgs),
+    /// Analyse every job with rows in a span of time
+    Sweep(Box<sweep::SweepArgs>),
+    /// Print the statements that make the ClickHouse table
+    Schema(schema::SchemaArgs),
+    /// Write the rows of files into the table; what is there already is not written again
+    Load(Box<load::LoadArgs>),
+    /// Write a job's rows from the table into a Parquet file
+    Export(Box<export::ExportArgs>),
+    /// Copy a recorded job in the table under a new id, at its own pace or faster
+    Replay(Box<replay::ReplayArgs>),
     /// Write a simulated job with known faults
     Simulate(Box<simulate::SimulateArgs>),
     /// Hold verdicts on labelled or simulated jobs against the truth
@@ -50,6 +67,11 @@ pub fn main() -> ExitCode {
         .and_then(|()| match &cli.command {
             Command::Analyze(args) => analyze::run(args),
             Command::Jobs(args) => jobs::run(args),
+            Command::Sweep(args) => sweep::run(args),
+            Command::Schema(args) => schema::run(args),
+            Command::Load(args) => load::run(args),
+            Command::Export(args) => export::run(args),
+            Command::Replay(args) => replay::run(args),
             Command::Simulate(args) => simulate::run(args).map(|()| Exit::Success),
             Command::Score(args) => score::run(args),
         });

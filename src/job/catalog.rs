@@ -54,9 +54,14 @@ pub fn list_jobs(files: &[SourceFile], progress: &dyn Fn(u64)) -> Result<Vec<Job
 /// A short list of job ids for a message.
 #[must_use]
 pub fn name_jobs(jobs: &[JobEntry]) -> String {
+    name_ids(&jobs.iter().map(|entry| entry.job.as_str()).collect::<Vec<_>>())
+}
+
+/// The same of job ids alone.
+pub(super) fn name_ids(ids: &[&str]) -> String {
     const SHOWN: usize = 10;
-    let names: Vec<&str> = jobs.iter().take(SHOWN).map(|entry| entry.job.as_str()).collect();
-    match jobs.len() {
+    let names = &ids[..ids.len().min(SHOWN)];
+    match ids.len() {
         0 => "no job at all".to_owned(),
         count if count > SHOWN => format!("{count} jobs: {}, ...", names.join(", ")),
         1 => format!("the job {}", names.join(", ")),

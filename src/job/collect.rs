@@ -286,6 +286,16 @@ impl Scan for Collector<'_> {
 }
 
 impl Collector<'_> {
+    /// Adds what is known of a run from rows that were not read here.
+    pub(super) fn note_extent(&mut self, run: &str, extent: RunExtent) {
+        let run = self.runs.code(run) as usize;
+        self.extents.resize(self.runs.names.len(), None);
+        match &mut self.extents[run] {
+            Some(known) => known.merge(&extent),
+            none => *none = Some(extent),
+        }
+    }
+
     /// Takes the calls of a trace row; `transfers` tells which words of the batch are timers around transfers.
     ///
     /// Unlike timer rows these say nothing of where a run began.

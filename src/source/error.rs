@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
+use super::clickhouse::ServerError;
+
 /// A source that could not be read, or that holds nothing of what was asked for.
 ///
 /// [`SourceError::NoRows`], [`SourceError::UnknownJob`] and [`SourceError::SeveralJobs`] mean that the source
@@ -91,6 +93,9 @@ pub enum SourceError {
     /// No job was asked for and the input holds several.
     #[error("the input holds several jobs, choose one with --job-id: {0}")]
     SeveralJobs(String),
+    /// A ClickHouse server that could not be asked, or refused.
+    #[error(transparent)]
+    Server(#[from] Box<ServerError>),
     /// The rows of the window would need a table that is nearly all holes.
     #[error(
         "the window is too sparse to tabulate: {rows} rows spread over {ranks} ranks x {iterations} iterations; \

@@ -5,6 +5,7 @@
 
 mod arrow;
 mod calls;
+pub mod clickhouse;
 mod csv;
 mod discover;
 mod error;
@@ -15,6 +16,7 @@ mod parquet;
 mod rows;
 mod scan;
 pub mod timestamp;
+mod whole;
 
 pub use calls::{INTERLEAVED_TIMERS, Lists, TRACE, TRANSFER_TIMERS, is_transfer};
 pub use discover::{Discovered, ENDINGS, Format, SourceFile, discover};

@@ -1,0 +1,217 @@
+//! Where the table is: flags first, then the environment, then the configuration file.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+use directories::ProjectDirs;
+use serde::Deserialize;
+
+use super::exit::ArgumentError;
+use crate::source::clickhouse::{Address, Secret, ServerSettings};
+
+/// Arguments of the connection, as typed.
+#[derive(Debug, Args)]
+pub struct ClickHouseArgs {
+    /// HTTP address of a ClickHouse server to read from instead of files, http://host:8123 or https://host:8443
+    /// [env: CLICKHOUSE_URL]
+    #[arg(long, value_name = "URL")]
+    clickhouse_url: Option<String>,
+    /// Database [env: CLICKHOUSE_DATABASE] [default: the user's own]
+    #[arg(long, value_name = "NAME")]
+    database: Option<String>,
+    /// Table [default: megatron_metrics]
+    #[arg(long, value_name = "NAME")]
+    table: Option<String>,
+    /// User [env: CLICKHOUSE_USER] [default: the server's default user]
+    #[arg(long, value_name = "NAME")]
+    user: Option<String>,
+    /// File whose first line is the password [env: CLICKHOUSE_PASSWORD, which holds the password itself]
+    #[arg(long, value_name = "FILE")]
+    password_file: Option<PathBuf>,
+    /// PEM file with the authorities to trust for https [default: the system's]
+    #[arg(long, value_name = "FILE")]
+    ca_file: Option<PathBuf>,
+    /// Seconds that connecting may take [default: 10]
+    #[arg(long, value_name = "SECONDS")]
+    connect_timeout: Option<f64>,
+    /// Seconds that a query may take [default: 600]
+    #[arg(long, value_name = "SECONDS")]
+    query_timeout: Option<f64>,
+    /// How often a query that failed in passing is sent again [default: 4]
+    #[arg(long, value_name = "N")]
+    retries: Option<u32>,
+    /// Configuration file [default: config.toml in the platform's folder, ~/.config/mt-detector on Linux]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+/// The configuration file: every key may be missing, none may be misspelt.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ConfigFile {
+    #[serde(default)]
+    clickhouse: Section,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Section {
+    url: Option<String>,
+    database: Option<String>,
+    table: Option<String>,
+    user: Option<String>,
+    /// In debug prints it would show; the section is never printed.
+    password: Option<String>,
+    password_file: Option<PathBuf>,
+    ca_file: Option<PathBuf>,
+    connect_timeout: Option<f64>,
+    query_timeout: Option<f64>,
+    retries: Option<u32>,
+}
+
+impl ClickHouseArgs {
+    /// The first flag that asks for a server.
+    pub(super) fn given(&self) -> Option<&'static str> {
+        let flags = [
+            ("--clickhouse-url", self.clickhouse_url.is_some()),
+            ("--database", self.database.is_some()),
+            ("--table", self.table.is_some()),
+            ("--user", self.user.is_some()),
+            ("--password-file", self.password_file.is_some()),
+            ("--ca-file", self.ca_file.is_some()),
+            ("--config", self.config.is_some()),
+        ];
+        flags.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag)
+    }
+
+    /// The flags as they were typed, for a process of its own; a password is not among them.
+    pub(super) fn typed(&self) -> Vec<OsString> {
+        let text = |flag: &str, value: &Option<String>| value.as_ref().map(|value| format!("{flag}={value}").into());
+        let path = |flag: &str, value: &Option<PathBuf>| {
+            let mut typed = OsString::from(format!("{flag}="));
+            value.as_ref().map(|value| {
+                typed.push(value);
+                typed
+            })
+        };
+        let number = |flag: &str, value: Option<f64>| value.map(|value| format!("{flag}={value}").into());
+        let flags = [
+            text("--clickhouse-url", &self.clickhouse_url),
+            text("--database", &self.database),
+            text("--table", &self.table),
+            text("--user", &self.user),
+            path("--password-file", &self.password_file),
+            path("--ca-file", &self.ca_file),
+            number("--connect-timeout", self.connect_timeout),
+            number("--query-timeout", self.query_timeout),
+            self.retries.map(|retries| format!("--retries={retries}").into()),
+            path("--config", &self.config),
+        ];
+        flags.into_iter().flatten().collect()
+    }
+
+    /// Puts the three layers together; `None` when no layer names a server.
+    ///
+    /// # Errors
+    /// A value that makes no sense, a file that can't be read.
+    pub(super) fn settings(&self) -> Result<Option<ServerSettings>, ArgumentError> {
+        let (file, folder) = self.config_file()?;
+        let (flag, url) = match (&self.clickhouse_url, environment("CLICKHOUSE_URL")?, &file.url) {
+            (Some(url), ..) => ("--clickhouse-url", url.clone()),
+            (_, Some(url), _) => ("CLICKHOUSE_URL", url),
+            (.., Some(url)) => ("clickhouse.url", url.clone()),
+            _ => return Ok(None),
+        };
+        let address = Address::parse(&url).map_err(|error| ArgumentError::new(flag, error.to_string()))?;
+        let mut settings = ServerSettings::at(address);
+        let beside = |path: &PathBuf| folder.join(path);
+        let database = first([self.database.clone(), environment("CLICKHOUSE_DATABASE")?]);
+        settings.database = first([database, settings.database, file.database]);
+        settings.user = first([
+            self.user.clone(),
+            environment("CLICKHOUSE_USER")?,
+            settings.user,
+            file.user,
+        ]);
+        if let Some(table) = first([self.table.clone(), file.table]) {
+            settings.table = table;
+        }
+        if let Some(path) = &self.password_file {
+            settings.password = password_of("--password-file", path)?;
+        } else if let Some(password) = environment("CLICKHOUSE_PASSWORD")? {
+            settings.password = Secret::new(password);
+        } else if !settings.password.is_empty() {
+            // The address brought it along.
+        } else if let Some(path) = &file.password_file {
+            settings.password = password_of("clickhouse.password-file", &beside(path))?;
+        } else if let Some(password) = file.password {
+            settings.password = Secret::new(password);
+        }
+        settings.ca_file = self.ca_file.clone().or(file.ca_file.as_ref().map(beside));
+        if let Some(limit) = self.connect_timeout.or(file.connect_timeout) {
+            settings.connect_timeout = seconds("--connect-timeout", limit)?;
+        }
+        if let Some(limit) = self.query_timeout.or(file.query_timeout) {
+            settings.query_timeout = seconds("--query-timeout", limit)?;
+        }
+        if let Some(retries) = self.retries.or(file.retries) {
+            settings.retries = retries;
+        }
+        Ok(Some(settings))
+    }
+
+    /// The section of the configuration file, and the folder that its paths are relative to.
+    fn config_file(&self) -> Result<(Section, PathBuf), ArgumentError> {
+        let path = match &self.config {
+            Some(path) => path.clone(),
+            None => match usual_config() {
+                Some(path) if path.is_file() => path,
+                _ => return Ok((Section::default(), PathBuf::new())),
+            },
+        };
+        let broken = |reason: String| ArgumentError::new("--config", format!("{}: {reason}", path.display()));
+        let text = std::fs::read_to_string(&path).map_err(|error| broken(error.to_string()))?;
+        // The error's own text repeats the line, and a line may hold a password.
+        let file: ConfigFile = toml::from_str(&text).map_err(|error| {
+            let line = error
+                .span()
+                .map_or(0, |span| text[..span.start.min(text.len())].lines().count());
+            broken(format!("line {}: {}", line.max(1), error.message()))
+        })?;
+        let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+        Ok((file.clickhouse, folder))
+    }
+}
+
+fn usual_config() -> Option<PathBuf> {
+    ProjectDirs::from("", "", "mt-detector").map(|folders| folders.config_dir().join("config.toml"))
+}
+
+fn first<const N: usize>(layers: [Option<String>; N]) -> Option<String> {
+    layers.into_iter().flatten().find(|value| !value.is_empty())
+}
+
+/// A variable that is set and not empty.
+fn environment(name: &'static str) -> Result<Option<String>, ArgumentError> {
+    match std::env::var(name) {
+        Ok(value) => Ok(Some(value).filter(|value| !value.is_empty())),
+        Err(std::env::VarError::NotPresent) => Ok(None),
+        Err(std::env::VarError::NotUnicode(_)) => Err(ArgumentError::new(name, "it is not UTF-8")),
+    }
+}
+
+fn password_of(flag: &'static str, path: &Path) -> Result<Secret, ArgumentError> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| ArgumentError::new(flag, format!("{}: {error}", path.display())))?;
+    let line = text.split(['\r', '\n']).next().unwrap_or_default();
+    Ok(Secret::new(line.to_owned()))
+}
+
+fn seconds(flag: &'static str, limit: f64) -> Result<Duration, ArgumentError> {
+    Duration::try_from_secs_f64(limit)
+        .ok()
+        .filter(|limit| !limit.is_zero())
+        .ok_or_else(|| ArgumentError::new(flag, format!("{limit} is no number of seconds above 0")))
+}

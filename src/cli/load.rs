@@ -1,0 +1,58 @@
+//! `load`: rows of files into a table.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::clickhouse::ClickHouseArgs;
+use super::exit::Exit;
+use super::progress::Progress;
+use super::source::{notice, open_table, server};
+use super::stdout::tell;
+use crate::interrupt;
+use crate::source::clickhouse::{Place, Table};
+use crate::source::discover;
+
+/// Arguments of `load`.
+#[derive(Debug, Args)]
+pub struct LoadArgs {
+    /// Parquet files, or folders or glob patterns of such
+    #[arg(required = true, value_name = "FILE")]
+    input: Vec<PathBuf>,
+    /// Make the table where it is missing, as `schema` prints it
+    #[arg(long)]
+    create: bool,
+    /// Make the tables of a cluster
+    #[arg(long, value_name = "NAME", requires = "create")]
+    cluster: Option<String>,
+    #[command(flatten, next_help_heading = "ClickHouse")]
+    clickhouse: ClickHouseArgs,
+}
+
+/// Runs `load`.
+///
+/// # Errors
+/// No server named, a server that fails, files that can't be read.
+pub fn run(args: &LoadArgs) -> anyhow::Result<Exit> {
+    let found = discover(&args.input)?;
+    if args.create {
+        let place = match &args.cluster {
+            None => Place::Single,
+            Some(cluster) => Place::Cluster(cluster.clone()),
+        };
+        Table::create(server(&args.clickhouse)?, &place, notice())?;
+    }
+    let table = open_table(&args.clickhouse)?;
+    interrupt::farewell("interrupted; the rows that were sent stay, loading again writes the rest");
+    let progress = Progress::start("loading");
+    let loaded = table.load(&found.files, &|rows| progress.rows(rows))?;
+    drop(progress);
+    tell(format_args!(
+        "{}: {} rows written, {} were there already, {} left out because the table can't hold them",
+        table.name(),
+        loaded.written,
+        loaded.there,
+        loaded.left_out
+    ));
+    Ok(Exit::Success)
+}

@@ -1,0 +1,111 @@
+//! What is read: files, or a table of a ClickHouse server.
+
+use std::path::PathBuf;
+
+use super::clickhouse::ClickHouseArgs;
+use super::exit::ArgumentError;
+use super::stdout::tell;
+use crate::job::{Job, JobEntry, JobError, Selection, list_jobs, list_table_jobs, load, load_table};
+use crate::source::clickhouse::{Notice, ServerSettings, Table};
+use crate::source::{Discovered, Micros, SourceError, discover, timestamp};
+
+/// The source that the arguments name.
+pub(super) enum Source {
+    Files(Discovered),
+    Table(Box<Table>),
+}
+
+impl Source {
+    /// Files where any are named, else the server of the flags, the environment or the configuration file.
+    ///
+    /// # Errors
+    /// Neither or both of them; files that are not there, a server that does not answer.
+    pub fn open(input: &[PathBuf], clickhouse: &ClickHouseArgs) -> anyhow::Result<Self> {
+        if !input.is_empty() {
+            if let Some(flag) = clickhouse.given() {
+                return Err(ArgumentError::new(flag, "files are read; leave them out to read from a server").into());
+            }
+            return Ok(Self::Files(discover(input)?));
+        }
+        Ok(Self::Table(Box::new(open_table(clickhouse)?)))
+    }
+
+    /// Reads the selected window of one job.
+    pub fn load(&self, selection: &Selection, progress: &dyn Fn(u64)) -> Result<Job, JobError> {
+        match self {
+            Self::Files(found) => load(&found.files, selection, progress),
+            Self::Table(table) => load_table(table, selection, progress),
+        }
+    }
+
+    /// Lists the jobs.
+    pub fn jobs(&self, progress: &dyn Fn(u64)) -> Result<Vec<JobEntry>, SourceError> {
+        match self {
+            Self::Files(found) => list_jobs(&found.files, progress),
+            Self::Table(table) => list_table_jobs(table, (None, None)),
+        }
+    }
+
+    /// Lists the jobs with rows between two moments. A server counts the rows of that time only; of files the whole job
+    /// is summed up.
+    pub fn jobs_between(&self, start: Option<Micros>, end: Option<Micros>) -> Result<Vec<JobEntry>, SourceError> {
+        match self {
+            Self::Files(found) => {
+                let jobs = list_jobs(&found.files, &|_| ())?;
+                let time = |text: &Option<String>| text.as_deref().and_then(timestamp::parse);
+                let within = |entry: &JobEntry| {
+                    let after_start =
+                        start.is_none_or(|start| time(&entry.last_time).is_some_and(|last| start <= last));
+                    let before_end = end.is_none_or(|end| time(&entry.first_time).is_some_and(|first| first <= end));
+                    after_start && before_end
+                };
+                Ok(jobs.into_iter().filter(within).collect())
+            }
+            Self::Table(table) => list_table_jobs(table, (start, end)),
+        }
+    }
+
+    /// What is read, as the report names it.
+    pub fn names(&self) -> Vec<String> {
+        match self {
+            Self::Files(found) => found.files.iter().map(|file| file.path.display().to_string()).collect(),
+            Self::Table(table) => vec![table.name()],
+        }
+    }
+
+    /// Files in the named folders that are passed over.
+    pub fn passed_over(&self) -> Vec<String> {
+        match self {
+            Self::Files(found) => found
+                .passed_over
+                .iter()
+                .map(|path| path.display().to_string())
+                .collect(),
+            Self::Table(_) => Vec::new(),
+        }
+    }
+}
+
+/// Opens the table that the flags, the environment or the configuration file name.
+///
+/// # Errors
+/// No server named, or one that fails.
+pub(super) fn open_table(clickhouse: &ClickHouseArgs) -> anyhow::Result<Table> {
+    Ok(Table::open(server(clickhouse)?, notice())?)
+}
+
+/// The server that the flags, the environment or the configuration file name.
+///
+/// # Errors
+/// None named, or a setting that makes no sense.
+pub(super) fn server(clickhouse: &ClickHouseArgs) -> Result<ServerSettings, ArgumentError> {
+    let nothing = "name files or folders, or a server with --clickhouse-url, CLICKHOUSE_URL or a configuration file";
+    clickhouse
+        .settings()?
+        .ok_or_else(|| ArgumentError::new("INPUT", nothing))
+}
+
+/// Tells on standard error that a query is sent again.
+pub(super) fn notice() -> Notice {
+    Box::new(|notice| tell(format_args!("{notice}")))
+}

@@ -1,0 +1,209 @@
+//! `sweep`: every job with rows in a span of time, for a nightly run.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use clap::Args;
+
+use super::analyze::moment;
+use super::clickhouse::ClickHouseArgs;
+use super::exit::{ArgumentError, Exit};
+use super::source::Source;
+use super::stdout::print;
+use crate::interrupt;
+use crate::report::on_one_line;
+use crate::source::{Micros, SourceError, timestamp};
+use crate::sweep::folder::SweepFolder;
+use crate::sweep::{Budget, JobResult, LEDGER_VERSION, Ledger, Plan, run as run_plan};
+
+/// Arguments of `sweep`.
+#[derive(Debug, Args)]
+pub struct SweepArgs {
+    /// Files, folders or glob patterns with rows of megatron_metrics. Without any, the table of a ClickHouse server is
+    /// read
+    #[arg(value_name = "INPUT")]
+    input: Vec<PathBuf>,
+    /// Span of time up to now: a number with s, m, h or d
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["start", "end"])]
+    since: Option<String>,
+    /// Leave out rows before this time: RFC 3339, "YYYY-MM-DD HH:MM:SS" (UTC) or epoch seconds
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    start: Option<String>,
+    /// Leave out rows after this time
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    end: Option<String>,
+    /// Folder of the results: one for each job, sweep.json, sweep.csv, index.html
+    #[arg(long, value_name = "DIR", default_value = "sweep_results")]
+    out: PathBuf,
+    /// Keep the results of jobs that have not changed since the sweep before
+    #[arg(long)]
+    resume: bool,
+    /// Jobs side by side
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    jobs_in_parallel: usize,
+    /// Time for each job: a number with s, m, h or d
+    #[arg(long, value_name = "TIME", default_value = "10m")]
+    job_time_limit: String,
+    /// Time for all of them [default: none]
+    #[arg(long, value_name = "TIME")]
+    time_limit: Option<String>,
+    /// Print a line for every job, not only where something is found or broken
+    #[arg(long)]
+    verbose: bool,
+    /// Exit with 1 when somebody stands out
+    #[arg(long)]
+    exit_code: bool,
+    #[command(flatten, next_help_heading = "ClickHouse")]
+    clickhouse: ClickHouseArgs,
+    /// Further flags of `analyze`, behind --
+    #[arg(last = true, value_name = "FLAGS")]
+    flags: Vec<String>,
+}
+
+/// Most jobs side by side; each is a process of its own.
+const MOST_IN_PARALLEL: usize = 256;
+
+/// Runs `sweep`.
+///
+/// # Errors
+/// Bad arguments, a source that fails or holds no row of that time, a folder that can't be written or has another sweep
+/// at work in it. A job's own failure is none.
+pub fn run(args: &SweepArgs) -> anyhow::Result<Exit> {
+    let (start, end) = args.span()?;
+    let budget = args.budget()?;
+    let folder = SweepFolder::open(&args.out)?;
+    interrupt::farewell("interrupted; finished jobs are kept, --resume goes on");
+    let source = Source::open(&args.input, &args.clickhouse)?;
+    let jobs = source.jobs_between(start, end)?;
+    if jobs.is_empty() {
+        return Err(SourceError::NoRows("no job has any in that time".to_owned()).into());
+    }
+    let earlier = if args.resume {
+        folder.earlier()?
+    } else {
+        Default::default()
+    };
+    let time = |micros: Option<Micros>| micros.map(timestamp::format);
+    let ledger = |jobs: Vec<JobResult>| Ledger {
+        ledger_version: LEDGER_VERSION,
+        tool_version: env!("CARGO_PKG_VERSION").to_owned(),
+        source: source.names(),
+        start: time(start),
+        end: time(end),
+        flags: args.flags.clone(),
+        jobs,
+    };
+    // What is known of jobs whose turn is still to come is not lost when this sweep is ended.
+    let so_far = Mutex::new(earlier.clone());
+    let each = |result: &JobResult| {
+        let mut so_far = so_far.lock().unwrap_or_else(PoisonError::into_inner);
+        so_far.insert(result.job.clone(), result.clone());
+        folder.keep(&ledger(so_far.values().cloned().collect()))
+    };
+    let plan = Plan {
+        jobs: &jobs,
+        arguments: &args.source_arguments(start, end),
+        flags: &args.flags,
+        folder: folder.path(),
+        earlier: &earlier,
+    };
+    let ledger = ledger(run_plan(&plan, budget, &each)?);
+    folder.finish(&ledger)?;
+    print(&args.lines(&ledger))?;
+    Ok(if ledger.jobs.iter().any(|result| result.status.is_broken()) {
+        Exit::SourceFailed
+    } else if args.exit_code && ledger.jobs.iter().any(JobResult::found_somebody) {
+        Exit::AnomaliesFound
+    } else {
+        Exit::Success
+    })
+}
+
+impl SweepArgs {
+    fn span(&self) -> Result<(Option<Micros>, Option<Micros>), ArgumentError> {
+        match &self.since {
+            Some(text) => {
+                let since = duration("--since", text)?;
+                let micros = i64::try_from(since.as_micros()).unwrap_or(i64::MAX);
+                Ok((Some(chrono::Utc::now().timestamp_micros().saturating_sub(micros)), None))
+            }
+            None => Ok((moment("--start", &self.start)?, moment("--end", &self.end)?)),
+        }
+    }
+
+    fn budget(&self) -> Result<Budget, ArgumentError> {
+        if !(1..=MOST_IN_PARALLEL).contains(&self.jobs_in_parallel) {
+            let reason = format!("between 1 and {MOST_IN_PARALLEL} are possible");
+            return Err(ArgumentError::new("--jobs-in-parallel", reason));
+        }
+        let all = self.time_limit.as_ref().map(|text| duration("--time-limit", text));
+        Ok(Budget {
+            in_parallel: self.jobs_in_parallel,
+            job: duration("--job-time-limit", &self.job_time_limit)?,
+            all: all.transpose()?,
+        })
+    }
+
+    /// What names the source and the span to `analyze`.
+    fn source_arguments(&self, start: Option<Micros>, end: Option<Micros>) -> Vec<OsString> {
+        let mut arguments = self.clickhouse.typed();
+        for (flag, micros) in [("--start", start), ("--end", end)] {
+            arguments.extend(micros.map(|micros| format!("{flag}={}", timestamp::format(micros)).into()));
+        }
+        arguments.extend(self.input.iter().map(|path| named(path)));
+        arguments
+    }
+
+    /// A line for each job with something to tell.
+    fn lines(&self, ledger: &Ledger) -> String {
+        let mut text = String::new();
+        for result in &ledger.jobs {
+            let job = on_one_line(&result.job);
+            if let Some(error) = result.error.as_ref().filter(|_| result.status.is_broken()) {
+                text += &format!("{job}: {}: {}\n", result.status.word(), on_one_line(error));
+            } else if result.found_somebody() {
+                let nodes = on_one_line(&result.anomaly_nodes.join(", "));
+                text += &format!("{job}: {}: ranks {:?} on {nodes}\n", result.cause, result.anomaly_ranks);
+            } else if self.verbose {
+                let words = result.error.as_deref().unwrap_or("nobody stands out");
+                text += &format!("{job}: {}: {}\n", result.status.word(), on_one_line(words));
+            }
+        }
+        if !text.is_empty() {
+            text += &format!("results in {}\n", self.out.join("index.html").display());
+        }
+        text
+    }
+}
+
+/// A path that can't be taken for a flag.
+fn named(path: &Path) -> OsString {
+    if path.as_os_str().as_encoded_bytes().starts_with(b"-") {
+        return Path::new(".").join(path).into_os_string();
+    }
+    path.as_os_str().to_owned()
+}
+
+/// A number with its unit: `90s`, `15m`, `24h`, `7d`.
+fn duration(flag: &'static str, text: &str) -> Result<Duration, ArgumentError> {
+    let malformed = || ArgumentError::new(flag, format!("`{text}` is no time like 90s, 15m, 24h or 7d"));
+    let text = text.trim();
+    let unit = text.chars().next_back().ok_or_else(malformed)?;
+    let seconds = match unit {
+        's' => 1.0,
+        'm' => 60.0,
+        'h' => 3600.0,
+        'd' => 86400.0,
+        _ => return Err(malformed()),
+    };
+    let number: f64 = text[..text.len() - unit.len_utf8()]
+        .trim()
+        .parse()
+        .map_err(|_| malformed())?;
+    Duration::try_from_secs_f64(number * seconds)
+        .ok()
+        .filter(|time| !time.is_zero())
+        .ok_or_else(malformed)
+}

@@ -1,0 +1,138 @@
+//! Rows that need not travel: the server counts them by reason, and tells where each run began and ended.
+
+use clickhouse::Row;
+use serde::Deserialize;
+
+use super::error::Failure;
+use super::layout::Layout;
+use super::pull::Wanted;
+use super::session::Attempt;
+use crate::source::Micros;
+
+/// Why rows stay on the server, or that they do not. The first that fits counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// In the window: they are sent.
+    Sent,
+    /// No readable timestamp, name, rank or iteration.
+    Unreadable,
+    /// Written after the end.
+    AfterEnd,
+    /// Written before the start.
+    BeforeStart,
+    /// Outside of the asked iterations.
+    OtherIteration,
+    /// Of a metric whose lists are wanted: another subname, or no value.
+    NotNeeded,
+}
+
+const REASONS: [Reason; 6] = [
+    Reason::Sent,
+    Reason::Unreadable,
+    Reason::AfterEnd,
+    Reason::BeforeStart,
+    Reason::OtherIteration,
+    Reason::NotNeeded,
+];
+
+/// Rows of one metric, run and reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CountedRows {
+    /// Place in [`Wanted::metrics`]; `None` for every other metric name.
+    pub metric: Option<usize>,
+    /// Why they stay.
+    pub reason: Reason,
+    /// The run that wrote them; empty where the rows name none.
+    pub run: String,
+    /// How many there are.
+    pub rows: u64,
+    /// First and last time; 0 where no row has one.
+    pub times: (Micros, Micros),
+    /// First and last iteration; 0 where no row has one.
+    pub iterations: (i64, i64),
+}
+
+#[derive(Row, Deserialize)]
+struct Line {
+    metric: u8,
+    reason: u8,
+    run: String,
+    row_count: u64,
+    first_time: i64,
+    last_time: i64,
+    first_iteration: i64,
+    last_iteration: i64,
+}
+
+/// Counts the job's rows.
+pub(super) async fn count(
+    attempt: &Attempt<'_>,
+    layout: &Layout,
+    wanted: &Wanted<'_>,
+) -> Result<Vec<CountedRows>, Failure> {
+    let Layout { from, micros, run, .. } = layout;
+    let with_lists = wanted.metrics.iter().position(|metric| metric.lists.is_some());
+    let not_needed = match with_lists {
+        Some(place) => format!(
+            "metric = {} AND isNotNull(subname) AND (subname NOT IN {{lists:Array(String)}} OR empty(metric_values)), 5, ",
+            place + 1
+        ),
+        None => String::new(),
+    };
+    let lists = with_lists
+        .and_then(|place| wanted.metrics[place].lists)
+        .unwrap_or_default();
+    // Rows of parallel groups are written once, at a run's beginning: neither start nor iterations apply to them.
+    let sql = format!(
+        "SELECT metric, reason, run, count() AS row_count, \
+         ifNull(min(t), 0) AS first_time, ifNull(max(t), 0) AS last_time, \
+         ifNull(min(i), 0) AS first_iteration, ifNull(max(i), 0) AS last_iteration \
+         FROM (SELECT {micros} AS t, toInt64(rank) AS r, toInt64(iteration) AS i, {run} AS run, \
+         toUInt8(ifNull(indexOf({{metrics:Array(String)}}, toString(metric_name)), 0)) AS metric, \
+         metric > 0 AND {{windowed:Array(UInt8)}}[metric] AS in_window, \
+         toUInt8(multiIf({not_needed}isNull(t) OR isNull(r) OR r < 0 OR r > 4294967295 OR isNull(subname), 1, \
+         t > {{end:Int64}}, 2, NOT in_window, 0, isNull(i) OR i < 0, 1, t < {{start:Int64}}, 3, \
+         i < {{first:Int64}} OR i > {{last:Int64}}, 4, 0)) AS reason \
+         FROM {from} WHERE job = {{job:String}}) \
+         GROUP BY metric, reason, run"
+    );
+    let windowed: Vec<u8> = wanted.metrics.iter().map(|metric| u8::from(metric.windowed)).collect();
+    let names: Vec<&str> = wanted.metrics.iter().map(|metric| metric.name).collect();
+    let (first, last) = wanted.iterations;
+    let lines: Vec<Line> = attempt
+        .query(&sql)
+        .param("metrics", names)
+        .param("windowed", windowed)
+        .param("lists", lists)
+        .param("job", wanted.job)
+        .param("start", wanted.start.unwrap_or(i64::MIN))
+        .param("end", wanted.end.unwrap_or(i64::MAX))
+        .param("first", first.unwrap_or(i64::MIN))
+        .param("last", last.unwrap_or(i64::MAX))
+        .fetch_all()
+        .await
+        .map_err(|error| attempt.failure(&error))?;
+    Ok(lines
+        .into_iter()
+        .map(|line| CountedRows {
+            metric: usize::from(line.metric).checked_sub(1),
+            reason: REASONS
+                .get(usize::from(line.reason))
+                .copied()
+                .unwrap_or(Reason::Unreadable),
+            run: line.run,
+            rows: line.row_count,
+            times: (line.first_time, line.last_time),
+            iterations: (line.first_iteration, line.last_iteration),
+        })
+        .collect())
+}
+
+/// How many rows of a metric are sent.
+pub(super) fn sent(counted: &[CountedRows], metric: usize) -> u64 {
+    counted
+        .iter()
+        .filter(|rows| rows.metric == Some(metric) && rows.reason == Reason::Sent)
+        .map(|rows| rows.rows)
+        .sum()
+}

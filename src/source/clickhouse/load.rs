@@ -1,0 +1,225 @@
+//! Rows of files into the table, each once however often they are loaded.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use clickhouse::Row as ClickHouseRow;
+use rustc_hash::FxHashMap;
+use serde::Deserialize;
+
+use super::Table;
+use super::ddl::quoted;
+use super::encode::{Encoder, Row, fingerprint_sql};
+use super::error::Failure;
+use super::layout::Layout;
+use super::session::{Attempt, Session};
+use crate::source::whole::{self, WholeRows};
+use crate::source::{Micros, SourceError, SourceFile, TextColumn};
+
+/// Bytes that are handed to the connection at once.
+const CHUNK: usize = 1 << 20;
+
+/// What a load did.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Loaded {
+    /// Rows that were written.
+    pub written: u64,
+    /// Rows that the table held already.
+    pub there: u64,
+    /// Rows that the table can't hold: a null, or a number too large, in a column that takes none.
+    pub left_out: u64,
+}
+
+#[derive(ClickHouseRow, Deserialize)]
+struct Known {
+    fingerprint: u64,
+    times: u64,
+}
+
+impl Table {
+    /// Writes the rows of Parquet files, batch by batch. A row that the table holds already is not written again; of
+    /// equal rows as many are there in the end as the files hold, so that loading twice changes nothing and a load that
+    /// broke off is completed by another one.
+    ///
+    /// Of each job that is there already, 16 bytes a row are held.
+    ///
+    /// # Errors
+    /// A file that can't be read, a server that refuses, a table whose columns can't take the rows.
+    pub fn load(&self, files: &[SourceFile], progress: &dyn Fn(u64)) -> Result<Loaded, SourceError> {
+        let (session, layout) = (&self.session, &self.layout);
+        let encoder = Encoder::new(layout).map_err(|failure| failure.at(&session.settings, "look at the table", 1))?;
+        let mut loader = Loader {
+            session,
+            layout,
+            encoder,
+            known: BTreeMap::new(),
+            loaded: Loaded::default(),
+        };
+        for file in files {
+            whole::read(file, &mut |rows| {
+                loader.add(&rows)?;
+                let Loaded {
+                    written,
+                    there,
+                    left_out,
+                } = loader.loaded;
+                progress(written + there + left_out);
+                Ok(())
+            })?;
+        }
+        Ok(loader.loaded)
+    }
+}
+
+fn row_of(rows: &WholeRows, place: usize) -> Row<'_> {
+    fn cell(column: &Option<TextColumn>, place: usize) -> Option<&str> {
+        column.as_ref()?.get(place)
+    }
+    let plain = &rows.rows;
+    Row {
+        micros: plain.timestamp[place],
+        job: plain.job.get(place),
+        metric_name: plain.metric_name.get(place),
+        subname: plain.subname.get(place),
+        rank: plain.rank[place],
+        iteration: plain.iteration[place],
+        node: cell(&plain.node, place),
+        cluster: cell(&rows.cluster, place),
+        run: cell(&plain.rerun_uuid, place),
+        values: rows.values(place),
+        attributes: cell(&rows.attributes, place),
+    }
+}
+
+struct Loader<'a> {
+    session: &'a Session,
+    layout: &'a Layout,
+    encoder: Encoder,
+    /// Job -> fingerprint -> how many of its rows in the table are not yet matched by one of the files.
+    known: BTreeMap<String, FxHashMap<u64, u64>>,
+    loaded: Loaded,
+}
+
+/// Rows that are written together.
+#[derive(Default)]
+struct Batch {
+    bytes: Vec<u8>,
+    rows: u64,
+    jobs: Vec<String>,
+    times: Option<(Micros, Micros)>,
+}
+
+impl Loader<'_> {
+    fn add(&mut self, rows: &WholeRows) -> Result<(), SourceError> {
+        let mut batch = Batch::default();
+        for job in &rows.rows.job.words {
+            if !self.known.contains_key(job) {
+                let known = self.ask(job)?;
+                self.known.insert(job.clone(), known);
+            }
+            batch.jobs.push(job.clone());
+        }
+        for place in 0..rows.rows.len() {
+            let row = row_of(rows, place);
+            let before = batch.bytes.len();
+            if !self.encoder.write(&row, &mut batch.bytes) {
+                self.loaded.left_out += 1;
+                continue;
+            }
+            let known = row
+                .job
+                .and_then(|job| self.known.get_mut(job))
+                .filter(|known| !known.is_empty());
+            if let Some(left) = known.and_then(|known| known.get_mut(&self.encoder.fingerprint(&row)))
+                && *left > 0
+            {
+                *left -= 1;
+                batch.bytes.truncate(before);
+                self.loaded.there += 1;
+                continue;
+            }
+            batch.rows += 1;
+            if let Some(time) = row.micros {
+                let (first, last) = batch.times.unwrap_or((time, time));
+                batch.times = Some((first.min(time), last.max(time)));
+            }
+        }
+        if batch.rows > 0 {
+            self.write(batch)?;
+        }
+        Ok(())
+    }
+
+    /// The fingerprints of a job's rows in the table.
+    fn ask(&self, job: &str) -> Result<FxHashMap<u64, u64>, SourceError> {
+        let sql = format!(
+            "SELECT {} AS fingerprint, count() AS times FROM {{table:Identifier}} WHERE job = {{job:String}} GROUP BY fingerprint",
+            fingerprint_sql(self.layout)
+        );
+        let known = self
+            .session
+            .run("look for rows that are there already", async |attempt| {
+                let failure = |error| attempt.failure(&error);
+                let mut lines = attempt
+                    .query(&sql)
+                    .param("job", job)
+                    .fetch::<Known>()
+                    .map_err(failure)?;
+                let mut known = FxHashMap::default();
+                while let Some(line) = lines.next().await.map_err(failure)? {
+                    known.insert(line.fingerprint, line.times);
+                }
+                Ok(known)
+            })?;
+        Ok(known)
+    }
+
+    /// Writes a batch, once: when the answer to an insert is lost, what there is tells whether it was done.
+    fn write(&mut self, batch: Batch) -> Result<(), SourceError> {
+        let columns: Vec<String> = self.encoder.columns().map(quoted).collect();
+        let insert = format!(
+            "INSERT INTO {} ({}) FORMAT RowBinary",
+            quoted(&self.session.settings.table),
+            columns.join(", ")
+        );
+        let (bytes, rows) = (Bytes::from(batch.bytes), batch.rows);
+        let before = Cell::new(None);
+        self.session.run("write rows", async |attempt| {
+            let there = self.rows_around(attempt, &batch.jobs, batch.times).await?;
+            match before.get() {
+                None => before.set(Some(there)),
+                Some(before) if there == before => {}
+                Some(before) if there == before + rows => return Ok(()),
+                Some(_) => {
+                    let torn = "a batch arrived in part, or somebody else writes the same job";
+                    return Err(Failure::Torn(torn));
+                }
+            }
+            let failure = |error| attempt.failure(&error);
+            let mut body = attempt.client().insert_formatted_with(insert.clone());
+            for start in (0..bytes.len()).step_by(CHUNK) {
+                let end = bytes.len().min(start + CHUNK);
+                body.send(bytes.slice(start..end)).await.map_err(failure)?;
+            }
+            body.end().await.map_err(failure)
+        })?;
+        self.loaded.written += rows;
+        Ok(())
+    }
+
+    /// How many rows of these jobs the table has in a span of time.
+    async fn rows_around(
+        &self,
+        attempt: &Attempt<'_>,
+        jobs: &[String],
+        times: Option<(Micros, Micros)>,
+    ) -> Result<u64, Failure> {
+        let between = self
+            .layout
+            .between(times.map(|(first, _)| first - 1_000_000), times.map(|(_, last)| last));
+        let sql = format!("SELECT count() FROM {{table:Identifier}} WHERE job IN {{jobs:Array(String)}}{between}");
+        let count = attempt.query(&sql).param("jobs", jobs).fetch_one::<u64>().await;
+        count.map_err(|error| attempt.failure(&error))
+    }
+}

@@ -1,0 +1,109 @@
+//! Rows from a ClickHouse table, over HTTP.
+//!
+//! [`Table::open`] looks at the table's columns and engine; [`Table::pull`] counts a job's rows on the server, by
+//! reason, and passes those of the window through a [`Scan`]. The server filters and sums up whatever need not travel.
+//! No setting is sent, so that a user with `readonly = 1` will do. Queries have deadlines, run again when they failed in
+//! passing, and an answer that broke off, or that ends well with too few rows, is thrown away.
+
+mod connect;
+mod counts;
+mod ddl;
+mod encode;
+mod error;
+mod export;
+mod jobs;
+mod layout;
+mod load;
+mod pull;
+mod replay;
+mod session;
+mod settings;
+
+use super::error::SourceError;
+use super::scan::Scan;
+use super::timestamp::Micros;
+use layout::Layout;
+use session::Session;
+
+pub use counts::{CountedRows, Reason};
+pub use ddl::{Place, statements};
+pub use error::{Failure, ServerError};
+pub use export::Exported;
+pub use jobs::{JobLine, Metrics};
+pub use load::Loaded;
+pub use pull::{Wanted, WantedMetric};
+pub use replay::{Replay, Replayed};
+pub use session::Notice;
+pub use settings::{Address, AddressError, DEFAULT_TABLE, Secret, ServerSettings};
+
+/// A table of `megatron_metrics` on a server.
+pub struct Table {
+    session: Session,
+    layout: Layout,
+}
+
+impl Table {
+    /// Connects and looks at the table. `notice` is told when a query is sent again.
+    ///
+    /// # Errors
+    /// A server that can't be reached or refuses, a table that is not there or not laid out as it should be.
+    pub fn open(settings: ServerSettings, notice: Notice) -> Result<Self, SourceError> {
+        let session = Session::new(settings, notice)?;
+        let layout = session.run("look at the table", async |attempt| Layout::ask(attempt).await)?;
+        Ok(Self { session, layout })
+    }
+
+    /// The table as a report names its source.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let settings = &self.session.settings;
+        format!("clickhouse {} {}", settings.url, settings.table_name())
+    }
+
+    /// How often a query was sent again so far.
+    #[must_use]
+    pub fn retried(&self) -> u64 {
+        self.session.retried()
+    }
+
+    /// Passes the wanted rows through a scan and returns the count of all the job's rows, by reason.
+    ///
+    /// Batches are absorbed metric by metric in the order of `wanted`, within a metric as the server sends them.
+    ///
+    /// # Errors
+    /// A query that fails for good, or what [`Scan::absorb`] refuses.
+    pub fn pull<S: Scan>(
+        &self,
+        wanted: &Wanted<'_>,
+        scan: &mut S,
+        progress: &dyn Fn(u64),
+    ) -> Result<Vec<CountedRows>, SourceError> {
+        pull::pull(&self.session, &self.layout, wanted, scan, progress)
+    }
+
+    /// The jobs with a row between two moments (both included, open where `None`), by id.
+    ///
+    /// # Errors
+    /// A query that fails for good.
+    pub fn jobs(
+        &self,
+        metrics: Metrics,
+        between: (Option<Micros>, Option<Micros>),
+    ) -> Result<Vec<JobLine>, SourceError> {
+        let jobs = self.session.run("list the jobs", async |attempt| {
+            jobs::list(attempt, &self.layout, metrics, between).await
+        })?;
+        Ok(jobs)
+    }
+
+    /// The ids of all jobs, sorted.
+    ///
+    /// # Errors
+    /// A query that fails for good.
+    pub fn job_ids(&self) -> Result<Vec<String>, SourceError> {
+        let ids = self
+            .session
+            .run("list the jobs", async |attempt| jobs::ids(attempt, &self.layout).await)?;
+        Ok(ids)
+    }
+}

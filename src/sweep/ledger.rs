@@ -1,0 +1,130 @@
+//! What a sweep found, job by job.
+
+use serde::{Deserialize, Serialize};
+
+use crate::job::JobEntry;
+
+/// Version of the layout of `sweep.json`; it grows when a field changes its meaning or goes.
+pub const LEDGER_VERSION: u32 = 1;
+
+/// How a job came out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Status {
+    /// Analysed; the verdict stands in its folder.
+    Analysed,
+    /// It has rows, and none of them counts: a job that is still starting up.
+    NoRows,
+    /// The analysis failed.
+    Failed,
+    /// It was ended when its time was up.
+    OutOfTime,
+    /// The sweep's time was up before its turn came.
+    NotReached,
+}
+
+impl Status {
+    /// The word for it in tables.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Analysed => "analysed",
+            Self::NoRows => "no-rows",
+            Self::Failed => "failed",
+            Self::OutOfTime => "out-of-time",
+            Self::NotReached => "not-reached",
+        }
+    }
+
+    /// Whether something is broken.
+    #[must_use]
+    pub fn is_broken(self) -> bool {
+        matches!(self, Self::Failed | Self::OutOfTime | Self::NotReached)
+    }
+}
+
+/// One job of a sweep.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobResult {
+    /// Job id.
+    pub job: String,
+    /// How it came out.
+    pub status: Status,
+    /// Its result folder, beside the ledger; `None` where there is no verdict.
+    pub folder: Option<String>,
+    /// The ranks that stand out.
+    pub anomaly_ranks: Vec<u32>,
+    /// Their nodes.
+    pub anomaly_nodes: Vec<String>,
+    /// What costs the job most; empty without a verdict.
+    pub cause: String,
+    /// Each finding's headline.
+    pub findings: Vec<String>,
+    /// What went wrong.
+    pub error: Option<String>,
+    /// What the result rests on: rows, times and iterations of the job, the flags and the version. A job of which this
+    /// has not changed need not be analysed again.
+    pub fingerprint: String,
+}
+
+impl JobResult {
+    /// A job without a verdict.
+    #[must_use]
+    pub fn without(job: &str, status: Status, error: Option<String>, fingerprint: String) -> Self {
+        Self {
+            job: job.to_owned(),
+            status,
+            folder: None,
+            anomaly_ranks: Vec::new(),
+            anomaly_nodes: Vec::new(),
+            cause: String::new(),
+            findings: Vec::new(),
+            error,
+            fingerprint,
+        }
+    }
+
+    /// Whether somebody stands out.
+    #[must_use]
+    pub fn found_somebody(&self) -> bool {
+        !self.anomaly_ranks.is_empty() || !self.anomaly_nodes.is_empty()
+    }
+}
+
+/// All of a sweep; `sweep.json`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ledger {
+    /// Version of this layout.
+    pub ledger_version: u32,
+    /// Version of the tool.
+    pub tool_version: String,
+    /// Where the jobs were found.
+    pub source: Vec<String>,
+    /// First moment, UTC.
+    pub start: Option<String>,
+    /// Last moment, UTC.
+    pub end: Option<String>,
+    /// Further flags of `analyze`.
+    pub flags: Vec<String>,
+    /// Jobs by id.
+    pub jobs: Vec<JobResult>,
+}
+
+/// What the verdict on a job rests on.
+#[must_use]
+pub fn fingerprint(entry: &JobEntry, flags: &[String]) -> String {
+    let or_none = |text: &Option<String>| text.clone().unwrap_or_default();
+    let number = |number: Option<i64>| number.map_or(String::new(), |number| number.to_string());
+    format!(
+        "{} rows, {} ranks, {} to {}, iterations {}-{}, {} runs; {} {}",
+        entry.rows,
+        entry.ranks,
+        or_none(&entry.first_time),
+        or_none(&entry.last_time),
+        number(entry.first_iteration),
+        number(entry.last_iteration),
+        entry.runs,
+        env!("CARGO_PKG_VERSION"),
+        flags.join(" ")
+    )
+}

@@ -1,0 +1,328 @@
+//! Runs the analyses: processes side by side, ended when their time is up.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::hash::{Hash as _, Hasher as _};
+use std::io::{Read as _, Seek as _};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustc_hash::FxHasher;
+use serde::Deserialize;
+
+use super::error::SweepError;
+use super::ledger::{JobResult, Status, fingerprint};
+use crate::interrupt;
+use crate::job::JobEntry;
+
+/// Folder of the jobs' own result folders, beside the ledger.
+const JOBS: &str = "jobs";
+/// How often a process is looked at.
+const BEAT: Duration = Duration::from_millis(20);
+/// Exit code of `analyze` when no row counts.
+const NO_ROWS: i32 = 3;
+
+/// How long things may take.
+#[derive(Debug, Clone, Copy)]
+pub struct Budget {
+    /// Jobs side by side.
+    pub in_parallel: usize,
+    /// For each job.
+    pub job: Duration,
+    /// For all of them.
+    pub all: Option<Duration>,
+}
+
+/// What is analysed, and how.
+#[derive(Debug)]
+pub struct Plan<'a> {
+    /// The jobs.
+    pub jobs: &'a [JobEntry],
+    /// Arguments of `analyze` that name the source and the span.
+    pub arguments: &'a [OsString],
+    /// Further flags of `analyze`.
+    pub flags: &'a [String],
+    /// The sweep's folder.
+    pub folder: &'a Path,
+    /// Results of an earlier sweep, by job; those that still hold are kept.
+    pub earlier: &'a BTreeMap<String, JobResult>,
+}
+
+/// The parts of `summary.json` that a ledger repeats.
+#[derive(Deserialize)]
+struct Verdict {
+    anomaly_ranks: Vec<u32>,
+    anomaly_nodes: Vec<String>,
+    cause: String,
+    findings: Vec<Headline>,
+}
+
+#[derive(Deserialize)]
+struct Headline {
+    says: String,
+}
+
+/// Analyses the jobs and gives each result, as it comes, to `each`; in the end all of them by id.
+///
+/// # Errors
+/// What `each` returns; no job's own failure is one.
+pub fn run(
+    plan: &Plan<'_>,
+    budget: Budget,
+    each: &(dyn Fn(&JobResult) -> Result<(), SweepError> + Sync),
+) -> Result<Vec<JobResult>, SweepError> {
+    let folders = folders(plan.jobs);
+    let children = Arc::new(Children::default());
+    let ending = Arc::clone(&children);
+    let _on_interrupt = interrupt::on_interrupt(move || ending.end());
+    let deadline = budget.all.map(|limit| Instant::now() + limit);
+    let next = AtomicUsize::new(0);
+    let results = Mutex::new(Vec::with_capacity(plan.jobs.len()));
+    let work = || -> Result<(), SweepError> {
+        while let Some(entry) = plan.jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let folder = folders.get(&entry.job).map_or("", String::as_str);
+            let result = result_of(plan, entry, folder, budget, deadline, &children);
+            each(&result)?;
+            results.lock().unwrap_or_else(PoisonError::into_inner).push(result);
+        }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..budget.in_parallel.min(plan.jobs.len()))
+            .map(|_| scope.spawn(work))
+            .collect();
+        workers
+            .into_iter()
+            .try_for_each(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    })?;
+    let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+    results.sort_by(|a: &JobResult, b| a.job.cmp(&b.job));
+    Ok(results)
+}
+
+fn result_of(
+    plan: &Plan<'_>,
+    entry: &JobEntry,
+    folder: &str,
+    budget: Budget,
+    deadline: Option<Instant>,
+    children: &Children,
+) -> JobResult {
+    let fingerprint = fingerprint(entry, plan.flags);
+    if let Some(earlier) = plan.earlier.get(&entry.job) {
+        let there = earlier
+            .folder
+            .as_ref()
+            .is_none_or(|folder| plan.folder.join(folder).is_dir());
+        if earlier.fingerprint == fingerprint && !earlier.status.is_broken() && there {
+            return earlier.clone();
+        }
+    }
+    let without = |status, error| JobResult::without(&entry.job, status, error, fingerprint.clone());
+    let now = Instant::now();
+    let job_deadline = now + budget.job;
+    let limit = deadline.map_or(job_deadline, |deadline| deadline.min(job_deadline));
+    if limit <= now {
+        return without(Status::NotReached, Some("the time of the sweep was up".to_owned()));
+    }
+    let place = plan.folder.join(folder);
+    match analyse(plan, &entry.job, &place, limit, children) {
+        Err(error) => without(Status::Failed, Some(format!("failed to start: {error}"))),
+        Ok(Ended::Late) => {
+            let seconds = now.elapsed().as_secs();
+            without(
+                Status::OutOfTime,
+                Some(format!("ended after {seconds} s, when its time was up")),
+            )
+        }
+        Ok(Ended::Itself(Some(0), _)) => match verdict(&place) {
+            Ok(verdict) => JobResult {
+                folder: Some(folder.to_owned()),
+                anomaly_ranks: verdict.anomaly_ranks,
+                anomaly_nodes: verdict.anomaly_nodes,
+                cause: verdict.cause,
+                findings: verdict.findings.into_iter().map(|finding| finding.says).collect(),
+                ..without(Status::Analysed, None)
+            },
+            Err(reason) => without(Status::Failed, Some(reason)),
+        },
+        Ok(Ended::Itself(Some(NO_ROWS), words)) => without(Status::NoRows, Some(words)),
+        Ok(Ended::Itself(Some(code), words)) => without(Status::Failed, Some(format!("exit code {code}: {words}"))),
+        Ok(Ended::Itself(None, words)) => without(
+            Status::Failed,
+            Some(format!("killed by a signal {words}").trim_end().to_owned()),
+        ),
+    }
+}
+
+/// How a process ended.
+enum Ended {
+    /// With an exit code (none after a signal) and its last words.
+    Itself(Option<i32>, String),
+    /// By us.
+    Late,
+}
+
+fn analyse(plan: &Plan<'_>, job: &str, place: &Path, limit: Instant, children: &Children) -> std::io::Result<Ended> {
+    let mut words = tempfile::tempfile()?;
+    let mut child = Command::new(std::env::current_exe()?);
+    child
+        .arg("analyze")
+        .args(plan.arguments)
+        // With the equals sign an id that begins with a dash is one.
+        .arg(format!("--job-id={job}"))
+        .arg("--out")
+        .arg(place)
+        .args(["--force", "--format", "json"])
+        .args(plan.flags)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(words.try_clone()?);
+    let id = children.add(child.spawn()?);
+    let ended = loop {
+        match children.look(id)? {
+            Some(status) => break Ended::Itself(status.code(), String::new()),
+            None if Instant::now() >= limit => {
+                children.kill(id);
+                break Ended::Late;
+            }
+            None => std::thread::sleep(BEAT),
+        }
+    };
+    children.forget(id);
+    let Ended::Itself(code, _) = ended else {
+        return Ok(ended);
+    };
+    let mut text = Vec::new();
+    words.rewind()?;
+    words.read_to_end(&mut text)?;
+    Ok(Ended::Itself(code, last_words(&String::from_utf8_lossy(&text))))
+}
+
+/// The line with the error, else the last one.
+fn last_words(text: &str) -> String {
+    let error = text.lines().rev().find_map(|line| line.strip_prefix("error: "));
+    let line = error.or_else(|| text.lines().next_back()).unwrap_or_default();
+    line.chars().take(1000).collect()
+}
+
+fn verdict(place: &Path) -> Result<Verdict, String> {
+    let file = place.join("summary.json");
+    let text = std::fs::read(&file).map_err(|error| format!("{}: {error}", file.display()))?;
+    serde_json::from_slice(&text).map_err(|error| format!("{}: {error}", file.display()))
+}
+
+/// A folder for each job, named after it as far as a file system bears.
+fn folders(jobs: &[JobEntry]) -> BTreeMap<String, String> {
+    let mut taken = BTreeSet::new();
+    let mut folders = BTreeMap::new();
+    for entry in jobs {
+        let plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.');
+        let mut name: String = entry
+            .job
+            .chars()
+            .take(100)
+            .map(|letter| if plain(letter) { letter } else { '_' })
+            .collect();
+        // Two ids may look alike, on some file systems even when only their case differs.
+        if name != entry.job || name.starts_with('.') || name.is_empty() || !taken.insert(name.to_lowercase()) {
+            let mut hasher = FxHasher::default();
+            entry.job.hash(&mut hasher);
+            name = format!("{}-{:016x}", name.trim_start_matches('.'), hasher.finish());
+            taken.insert(name.to_lowercase());
+        }
+        folders.insert(entry.job.clone(), format!("{JOBS}/{name}"));
+    }
+    folders
+}
+
+/// The processes that run.
+#[derive(Default)]
+struct Children {
+    running: Mutex<BTreeMap<u32, Child>>,
+}
+
+impl Children {
+    fn running(&self) -> MutexGuard<'_, BTreeMap<u32, Child>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, child: Child) -> u32 {
+        let id = child.id();
+        self.running().insert(id, child);
+        id
+    }
+
+    fn look(&self, id: u32) -> std::io::Result<Option<std::process::ExitStatus>> {
+        match self.running().get_mut(&id) {
+            Some(child) => child.try_wait(),
+            None => Ok(None),
+        }
+    }
+
+    fn kill(&self, id: u32) {
+        if let Some(child) = self.running().get_mut(&id) {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+
+    fn forget(&self, id: u32) {
+        self.running().remove(&id);
+    }
+
+    /// Ends them all; none is started any more, as the lock is kept.
+    fn end(&self) {
+        let mut running = self.running();
+        for child in running.values_mut() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        std::mem::forget(running);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(job: &str) -> JobEntry {
+        JobEntry {
+            job: job.to_owned(),
+            ranks: 0,
+            nodes: 0,
+            iterations: 0,
+            first_iteration: None,
+            last_iteration: None,
+            first_time: None,
+            last_time: None,
+            timers: Vec::new(),
+            pp_size: None,
+            runs: 0,
+            rows: 0,
+        }
+    }
+
+    #[test]
+    fn folders_are_safe_and_apart() {
+        let jobs = ["llm-7b", "LLM-7B", "../../etc", "a/b", "a_b", "", "..", "it's"].map(entry);
+        let folders = folders(&jobs);
+        let names: BTreeSet<String> = folders.values().map(|folder| folder.to_lowercase()).collect();
+        assert_eq!(names.len(), jobs.len(), "{folders:?}");
+        assert_eq!(folders["llm-7b"], "jobs/llm-7b");
+        for folder in folders.values() {
+            let name = folder.strip_prefix("jobs/").expect("below jobs");
+            assert!(!name.contains(['/', '\\']) && !name.starts_with('.'), "{folder}");
+        }
+    }
+
+    #[test]
+    fn the_error_is_told_of_many_words() {
+        assert_eq!(last_words("clickhouse: again\nerror: no rows\n"), "no rows");
+        assert_eq!(last_words("thread panicked\nat x\n"), "at x");
+        assert_eq!(last_words(""), "");
+    }
+}

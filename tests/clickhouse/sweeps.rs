@@ -1,0 +1,181 @@
+//! `sweep`: every job of a span of time, whatever some of them do.
+
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use crate::common::Workdir;
+use crate::server::database;
+
+#[test]
+fn broken_jobs_stop_nothing_and_an_unchanged_one_is_not_analysed_again() {
+    let Some(database) = database("sweeping") else { return };
+    let database = database.with_table();
+    for job in ["fine-1", "fine-2", "it's/odd"] {
+        database.sql(&crate::insert_slow_rank(job, 30));
+    }
+    // Still starting up; a window that can't be tabulated; rows that say nothing.
+    database.sql(&crate::insert_slow_rank("young", 4));
+    database.sql(
+        "INSERT INTO megatron_metrics SELECT toDateTime('2026-01-01 08:00:00', 'UTC'), 'sparse', 'megatron_timers', 'forward-compute', \
+         number, number * 1000, 'n', '', '', [1], '{}' FROM numbers(20000)",
+    );
+    database.sql(
+        "INSERT INTO megatron_metrics SELECT toDateTime('2026-01-01 08:00:00', 'UTC'), 'mute', 'megatron_timers', 'forward-compute', \
+         number, 50, 'n', '', '', [nan], '{}' FROM numbers(20)",
+    );
+    database.sql(
+        "INSERT INTO megatron_metrics SELECT toDateTime('2026-01-01 08:00:00', 'UTC'), 'garbled', 'megatron_timers', unhex('ff41'), \
+         number % 16, intDiv(number, 16), 'n', '', '', [1], '{}' FROM numbers(480)",
+    );
+    let workdir = Workdir::new();
+    let sweep = [
+        "sweep",
+        "--start",
+        "2026-01-01",
+        "--end",
+        "2026-01-02",
+        "--out",
+        "s",
+        "--resume",
+    ];
+    let outcome = workdir.run_on(&database, &sweep);
+    assert_eq!(outcome.code, Some(4), "{outcome:?}");
+    let json = || -> serde_json::Value {
+        serde_json::from_slice(&std::fs::read(workdir.path("s/sweep.json")).expect("the ledger")).expect("JSON")
+    };
+    let ledger = json();
+    let status = |ledger: &serde_json::Value, job: &str| {
+        let jobs = ledger["jobs"].as_array().expect("jobs");
+        let found = jobs.iter().find(|result| result["job"] == job).expect("the job");
+        (
+            found["status"].as_str().expect("a status").to_owned(),
+            found["anomaly_ranks"].clone(),
+        )
+    };
+    for job in ["fine-1", "fine-2", "it's/odd"] {
+        assert_eq!(
+            status(&ledger, job),
+            ("analysed".to_owned(), serde_json::json!([5])),
+            "{job}"
+        );
+        assert!(
+            outcome.stdout.contains(&format!("{job}: compute: ranks [5]")),
+            "{outcome:?}"
+        );
+    }
+    assert_eq!(status(&ledger, "sparse").0, "failed");
+    assert_eq!(status(&ledger, "garbled").0, "failed");
+    assert!(outcome.stdout.contains("a text is not UTF-8"), "{outcome:?}");
+    assert!(outcome.stdout.contains("too sparse"), "{outcome:?}");
+    for job in ["young", "mute"] {
+        assert_eq!(status(&ledger, job).0, "no-rows", "{job}");
+        assert!(!outcome.stdout.contains(job), "{outcome:?}");
+    }
+    assert!(workdir.path("s/jobs/fine-1/summary.json").is_file());
+    let page = std::fs::read_to_string(workdir.path("s/index.html")).expect("the page");
+    assert!(
+        page.contains("href=\"jobs/fine-1/summary.txt\"") && page.contains("it&#39;s/odd"),
+        "{page}"
+    );
+    let table = std::fs::read_to_string(workdir.path("s/sweep.csv")).expect("the table");
+    assert_eq!(table.lines().count(), 8, "{table}");
+
+    // Once more: what failed is tried again, what is new is analysed, the rest is kept.
+    let asked = |job: &str| database.count(&format!("\"param_job\": \"{job}\""));
+    let (before, sparse) = (asked("fine-1"), asked("sparse"));
+    database.sql(&crate::insert_slow_rank("fine-2", 31));
+    let first = (asked("fine-2"), ledger);
+    workdir.run_on(&database, &sweep);
+    assert_eq!(asked("fine-1"), before);
+    assert!(asked("sparse") > sparse && asked("fine-2") > first.0);
+    assert_ne!(json(), first.1);
+}
+
+#[test]
+fn a_sweep_is_quiet_when_nobody_stands_out_and_works_on_files() {
+    let workdir = Workdir::new();
+    let healthy = crate::common::job("well", "forward-compute", 16, 30, |rank, _| {
+        1.0 + f64::from(rank % 3) / 1000.0
+    });
+    workdir.file("well.ndjson", healthy);
+    let outcome = workdir
+        .run_with(&["sweep", "well.ndjson", "--out", "s", "--exit-code"], &[])
+        .succeeded();
+    assert!(outcome.stdout.is_empty() && outcome.stderr.is_empty(), "{outcome:?}");
+    let outcome = workdir
+        .run_with(&["sweep", "well.ndjson", "--out", "s", "--verbose"], &[])
+        .succeeded();
+    assert!(
+        outcome.stdout.contains("well: analysed: nobody stands out"),
+        "{outcome:?}"
+    );
+    workdir.file("slow.ndjson", crate::common::slow_rank_5("slow"));
+    let outcome = workdir.run_with(
+        &["sweep", "well.ndjson", "slow.ndjson", "--out", "s", "--exit-code"],
+        &[],
+    );
+    assert_eq!(outcome.code, Some(1), "{outcome:?}");
+    let args = ["sweep", "well.ndjson", "slow.ndjson", "--since", "1h", "--out", "s"];
+    assert_eq!(workdir.run_with(&args, &[]).code, Some(3));
+    let args = [
+        "sweep",
+        "well.ndjson",
+        "slow.ndjson",
+        "--out",
+        "s",
+        "--",
+        "--rules",
+        "nonsense",
+    ];
+    let outcome = workdir.run_with(&args, &[]);
+    assert_eq!(outcome.code, Some(4), "{outcome:?}");
+    workdir.file("other", "x");
+    for (args, code) in [
+        (&["sweep", "well.ndjson", "--out", "."][..], 5),
+        (&["sweep", "well.ndjson", "--since", "24"], 2),
+        (&["sweep", "well.ndjson", "--jobs-in-parallel", "0"], 2),
+        (&["sweep", "well.ndjson", "--since", "1h", "--start", "2026-01-01"], 2),
+    ] {
+        assert_eq!(workdir.run_with(args, &[]).code, Some(code), "{args:?}");
+    }
+}
+
+#[test]
+fn two_sweeps_do_not_overlap_and_time_that_is_up_ends_a_job() {
+    let Some(database) = database("overlap") else { return };
+    let database = database.with_table();
+    for job in ["a", "b", "c"] {
+        database.sql(&crate::insert_slow_rank(job, 30));
+    }
+    database.faults("delay_ms=400");
+    let workdir = Workdir::new();
+    let mut first = workdir.command(&["sweep", "--out", "s"]);
+    first
+        .env("CLICKHOUSE_URL", &database.server.url)
+        .env("CLICKHOUSE_DATABASE", database.name);
+    let mut first = first.stdout(Stdio::null()).spawn().expect("the program starts");
+    let began = Instant::now();
+    while !workdir.path("s/.lock").is_file() && began.elapsed() < Duration::from_secs(10) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    std::thread::sleep(Duration::from_millis(50));
+    let second = workdir.run_on(&database, &["sweep", "--out", "s"]);
+    assert_eq!(second.code, Some(5), "{second:?}");
+    assert!(second.stderr.contains("another sweep is at work in s"), "{second:?}");
+    assert!(first.wait().expect("it ends").success());
+    let limited = [
+        "sweep",
+        "--out",
+        "t",
+        "--job-time-limit",
+        "0.2s",
+        "--jobs-in-parallel",
+        "3",
+    ];
+    let outcome = workdir.run_on(&database, &limited);
+    assert_eq!(outcome.code, Some(4), "{outcome:?}");
+    assert_eq!(outcome.stdout.matches("out-of-time").count(), 3, "{outcome:?}");
+    let limited = ["sweep", "--out", "u", "--time-limit", "0.3s", "--jobs-in-parallel", "1"];
+    let outcome = workdir.run_on(&database, &limited);
+    assert!(outcome.stdout.contains("not-reached"), "{outcome:?}");
+}
