@@ -13,7 +13,7 @@ use super::stdout::{print, tell};
 use super::thresholds::{ClassicThresholds, PeerThresholds};
 use super::topology::TopologyArgs;
 use crate::algos::{Algorithm, registry};
-use crate::job::{DEFAULT_THRESHOLD, IterationRange, Job, Selection, StepTimes, slow_windows};
+use crate::job::{DEFAULT_THRESHOLD, IterationRange, Job, Reduction, Selection, StepTimes, slow_windows};
 use crate::report::{Asked, Report, ResultFolder, json_line, text};
 use crate::rules::{self, RulesSettings};
 use crate::source::{Micros, timestamp};
@@ -73,12 +73,37 @@ pub struct AnalyzeArgs {
     threads: Option<usize>,
     #[command(flatten, next_help_heading = "ClickHouse")]
     clickhouse: ClickHouseArgs,
+    #[command(flatten)]
+    reduction: ReductionArgs,
     #[command(flatten, next_help_heading = "Topology (where the job's rows do not give it)")]
     topology: TopologyArgs,
     #[command(flatten, next_help_heading = "Thresholds of the peer rules")]
     peer: PeerThresholds,
     #[command(flatten, next_help_heading = "Thresholds of the classic rules")]
     classic: ClassicThresholds,
+}
+
+#[derive(Debug, Args)]
+#[group(skip)]
+struct ReductionArgs {
+    /// What a server sends: tables that it makes, in which columns stand for several iterations where they would have
+    /// more than --table-cells (server), or every row (local) [default: auto, tables, and rows for the classic
+    /// rules where columns would stand for several iterations]
+    #[arg(long, value_enum, default_value_t = Reduce::Auto, hide_default_value = true)]
+    reduce: Reduce,
+    /// Cells that the tables of a server have at most, all timers together; 20 columns are always left
+    #[arg(long, value_name = "N", default_value_t = Reduction::CELLS)]
+    table_cells: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Reduce {
+    /// Tables, and rows where the rules need them
+    Auto,
+    /// Tables
+    Server,
+    /// Rows
+    Local,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -108,6 +133,7 @@ struct Request {
     /// Whether each slow window is analysed on its own.
     auto: bool,
     slowdown_threshold: f64,
+    reduction: Reduction,
     algorithms: Vec<&'static dyn Algorithm>,
     settings: RulesSettings,
     folder: Option<ResultFolder>,
@@ -127,9 +153,9 @@ pub fn run(args: &AnalyzeArgs) -> anyhow::Result<Exit> {
     }
     let progress = Progress::start("reading");
     let source = Source::open(&args.input, &args.clickhouse)?;
-    let job = source.load(&request.selection, &|rows| progress.rows(rows))?;
+    let job = source.load(&request.selection, request.reduction, &|rows| progress.rows(rows))?;
     progress.now("analysing");
-    let step_times = slow_windows(&job, request.slowdown_threshold);
+    let step_times = slow_windows(job.steps(), request.slowdown_threshold);
     let asked = Asked {
         source: source.names(),
         files_passed_over: source.passed_over(),
@@ -233,6 +259,7 @@ impl AnalyzeArgs {
             },
             auto,
             slowdown_threshold: self.slowdown_threshold()?,
+            reduction: self.reduction()?,
             algorithms: chosen_algorithms(&self.algorithm)?,
             settings: self.settings()?,
             folder: self.folder()?,
@@ -252,6 +279,22 @@ impl AnalyzeArgs {
             RulesName::Peer => RulesSettings::Peer(self.peer.settings()?),
             RulesName::Classic => RulesSettings::Classic(self.classic.settings()?),
         })
+    }
+
+    fn reduction(&self) -> Result<Reduction, ArgumentError> {
+        let ReductionArgs {
+            reduce,
+            table_cells: cells,
+        } = self.reduction;
+        match (reduce, self.rules) {
+            (Reduce::Local, _) => Ok(Reduction::Rows),
+            (Reduce::Auto | Reduce::Server, RulesName::Peer) => Ok(Reduction::Tables { cells }),
+            (Reduce::Auto, RulesName::Classic) => Ok(Reduction::WholeTables { cells }),
+            (Reduce::Server, RulesName::Classic) => {
+                let reason = "the classic rules need every iteration, which auto sees to";
+                Err(ArgumentError::new("--reduce", reason))
+            }
+        }
     }
 
     fn slowdown_threshold(&self) -> Result<f64, ArgumentError> {

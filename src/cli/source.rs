@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::clickhouse::ClickHouseArgs;
 use super::exit::ArgumentError;
 use super::stdout::tell;
-use crate::job::{Job, JobEntry, JobError, Selection, list_jobs, list_table_jobs, load, load_table};
+use crate::job::{Job, JobEntry, JobError, Reduction, Selection, list_jobs, list_table_jobs, load, load_table};
 use crate::source::clickhouse::{Notice, ServerSettings, Table};
 use crate::source::{Discovered, Micros, SourceError, discover, timestamp};
 
@@ -30,11 +30,11 @@ impl Source {
         Ok(Self::Table(Box::new(open_table(clickhouse)?)))
     }
 
-    /// Reads the selected window of one job.
-    pub fn load(&self, selection: &Selection, progress: &dyn Fn(u64)) -> Result<Job, JobError> {
+    /// Reads the selected window of one job; of a server's work `reduction` says how much it does.
+    pub fn load(&self, selection: &Selection, reduction: Reduction, progress: &dyn Fn(u64)) -> Result<Job, JobError> {
         match self {
             Self::Files(found) => load(&found.files, selection, progress),
-            Self::Table(table) => load_table(table, selection, progress),
+            Self::Table(table) => load_table(table, selection, reduction, progress),
         }
     }
 

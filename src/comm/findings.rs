@@ -73,7 +73,7 @@ impl Writer<'_> {
             seconds: flow.usual * slow.factor,
             usual_seconds: flow.usual,
             factor: slow.factor,
-            slow_iterations: slow.steps.count(),
+            slow_iterations: self.job.iterations_in(slow.steps.slow_places()),
         })
     }
 
@@ -97,7 +97,7 @@ impl Writer<'_> {
         }
         let most = of_rank.into_values().fold(0.0, f64::max);
         let most = most + Collectives::extra_seconds(self.job, ranks, &culprit.slow_steps(self.flows));
-        let share = slow_iterations as f64 / self.job.iterations.len().max(1) as f64;
+        let share = slow_iterations as f64 / self.job.iteration_count().max(1) as f64;
         cost_of(most * share, self.step_seconds)
     }
 
@@ -196,14 +196,14 @@ impl Writer<'_> {
 
 /// A finding about some ranks (positions) that are slow in some iterations.
 pub(super) fn about(job: &Job, kind: FindingKind, ranks: &BTreeSet<usize>, slow: &[bool]) -> Finding {
-    let mut finding = Finding::new(kind, Cause::Network, job.iterations.len());
+    let mut finding = Finding::new(kind, Cause::Network, job.iteration_count());
     finding.ranks = ranks.iter().map(|&rank| job.ranks[rank]).collect();
     let nodes: BTreeSet<&String> = ranks.iter().map(|&rank| &job.nodes[rank]).collect();
     finding.nodes = nodes.into_iter().cloned().collect();
     let stages: BTreeSet<u32> = ranks.iter().filter_map(|&rank| job.topology.stage(rank)).collect();
     finding.stages = stages.into_iter().collect();
     let count = slow.iter().filter(|&&slow| slow).count();
-    finding.slow_iterations = Some(count);
+    finding.slow_iterations = Some(job.iterations_in((0..slow.len()).filter(|&step| slow[step])));
     let ends = slow
         .iter()
         .position(|&slow| slow)
@@ -212,12 +212,12 @@ pub(super) fn about(job: &Job, kind: FindingKind, ranks: &BTreeSet<usize>, slow:
         return finding;
     };
     let at = |step: usize| job.iterations[step];
-    (finding.first_iteration, finding.last_iteration) = (Some(at(first)), Some(at(last)));
+    (finding.first_iteration, finding.last_iteration) = (Some(at(first)), Some(job.last_iteration_of(last)));
     let quarter = slow.len() / 4;
     let late = first > quarter.min(2);
     let dense = count as f64 >= SHARE_SINCE * (slow.len() - first) as f64;
     finding.onset = (late && dense).then(|| at(first));
-    finding.until = (last + quarter.max(2) < slow.len()).then(|| at(last));
+    finding.until = (last + quarter.max(2) < slow.len()).then(|| job.last_iteration_of(last));
     finding
 }
 

@@ -1,8 +1,9 @@
 //! min, max, range and mean of a rank's durations in a timer.
 
 use ndarray::ArrayView1;
+use rayon::prelude::*;
 
-use crate::job::TimerTable;
+use crate::job::{DurationSums, Job, TimerTable};
 
 /// `[min, max, range, mean]` of one rank's durations, seconds.
 pub type Feature = [f64; 4];
@@ -24,21 +25,30 @@ impl RankFeatures {
     }
 }
 
-/// Aggregates a timer over the window, rank by rank.
+/// Aggregates every timer of a job over the window, rank by rank, in the order of [`Job::timers`].
 ///
 /// A duration of 0 says that the timer did not run, so only durations above 0 count. The mean adds in the order
-/// of iterations, which makes it the same on every run.
+/// of iterations, which makes it the same on every run. A job whose columns stand for several iterations brings its sums
+/// along; a part of it has those of its columns.
 #[must_use]
-pub fn aggregate(timer: &TimerTable) -> RankFeatures {
-    let ranks = timer.seconds.rows().into_iter().map(feature_of).collect();
-    RankFeatures {
+pub fn aggregate(job: &Job) -> Vec<RankFeatures> {
+    let sums = job.reduced.as_ref().map_or(&[][..], |reduced| &reduced.sums);
+    let of_timer = |(place, timer): (usize, &TimerTable)| RankFeatures {
         timer: timer.name.clone(),
-        ranks,
-    }
+        ranks: match sums.get(place) {
+            Some(ranks) => ranks.iter().map(|sums| sums.map(feature_of_sums)).collect(),
+            None => timer.seconds.rows().into_iter().map(feature_of).collect(),
+        },
+    };
+    job.timers.par_iter().enumerate().map(of_timer).collect()
+}
+
+fn feature_of_sums(sums: DurationSums) -> Feature {
+    feature(sums.least, sums.most, sums.total, sums.count)
 }
 
 fn feature_of(durations: ArrayView1<'_, f64>) -> Option<Feature> {
-    let (mut min, mut max, mut sum, mut count) = (f64::INFINITY, 0.0f64, 0.0, 0u32);
+    let (mut min, mut max, mut sum, mut count) = (f64::INFINITY, 0.0f64, 0.0, 0u64);
     for &seconds in durations {
         // Also false for the NaN of a missing row.
         if seconds > 0.0 {
@@ -48,12 +58,13 @@ fn feature_of(durations: ArrayView1<'_, f64>) -> Option<Feature> {
             count += 1;
         }
     }
-    if count == 0 {
-        return None;
-    }
+    (count > 0).then(|| feature(min, max, sum, count))
+}
+
+fn feature(min: f64, max: f64, sum: f64, count: u64) -> Feature {
     // The sum of durations near the largest float overflows where their mean does not.
-    let mean = if sum.is_finite() { sum / f64::from(count) } else { max };
-    Some([min, max, max - min, mean])
+    let mean = if sum.is_finite() { sum / count as f64 } else { max };
+    [min, max, max - min, mean]
 }
 
 #[cfg(test)]

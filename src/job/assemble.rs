@@ -1,6 +1,6 @@
 //! From collected rows to one table a timer: reruns undone, start-up and duplicates dropped.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use ndarray::Array2;
 
@@ -8,10 +8,13 @@ use super::JobError;
 use super::belongs;
 use super::calls::{self, CallTable};
 use super::collect::Collector;
+use super::counted::{CountedRuns, Fate};
 use super::kept::TimerRows;
+use super::positions::Positions;
 use super::quality::DataQuality;
+use super::reduced::Reduced;
 use super::runs::{Run, Runs};
-use super::topology::Topology;
+use super::topology::{Topology, TopologyError};
 use super::window::Selection;
 use crate::source::{Micros, SourceError};
 
@@ -52,6 +55,8 @@ pub struct Job {
     pub runs: Vec<Run>,
     /// What was read and left out.
     pub quality: DataQuality,
+    /// What is known beside the tables where their columns put several iterations together.
+    pub reduced: Option<Box<Reduced>>,
 }
 
 impl Job {
@@ -71,13 +76,16 @@ impl Job {
     /// [`SourceError::NoRows`] when nothing of the window is left, with what took the rows;
     /// [`SourceError::TooSparse`] when the rows are too scattered for tables; [`TopologyError`](super::TopologyError)
     /// when the selection's topology flags do not fit the job.
-    pub fn assemble(collected: Collector<'_>, selection: &Selection) -> Result<Self, JobError> {
+    pub fn assemble(mut collected: Collector<'_>, selection: &Selection) -> Result<Self, JobError> {
         let id = collected.job.clone().unwrap_or_default();
         let runs = Runs::new(&collected.runs.names, &collected.extents, selection.warmup);
         let mut quality = collected.quality.clone();
-        let mut chunks = collected.chunks;
-        let counts = CountedRuns::new(&chunks, &runs, selection, &collected.runs.names);
-        counts.keep(&mut chunks, &mut quality);
+        let mut chunks = std::mem::take(&mut collected.chunks);
+        let rows = chunks
+            .iter()
+            .flat_map(|rows| rows.run.iter().copied().zip(rows.iteration.iter().copied()));
+        let counts = CountedRuns::new(rows, &runs, selection.rerun.as_ref(), &collected.runs.names);
+        keep_counted(&counts, &mut chunks, &mut quality);
 
         let ranks = distinct(chunks.iter().flat_map(|rows| &rows.rank));
         let iterations = distinct(chunks.iter().flat_map(|rows| &rows.iteration));
@@ -90,108 +98,73 @@ impl Job {
         quality.timer_rows_used = used as u64;
         quality.zero_durations = zeros(&tables);
         let iteration_times = latest_times(&chunks, &iterations);
-        let shape = (ranks.len(), iterations.len());
+        let kept = belongs::kept_runs(&chunks);
+        let tables = Tables {
+            ranks,
+            iterations,
+            iteration_times,
+            timers: tables,
+        };
+        Self::of_tables(tables, &collected, selection, &counts, &kept, (&runs, quality)).map_err(JobError::from)
+    }
+
+    /// Adds calls, nodes and topology to the tables.
+    pub(super) fn of_tables(
+        tables: Tables,
+        collected: &Collector<'_>,
+        selection: &Selection,
+        counts: &CountedRuns<'_>,
+        kept: &BTreeSet<u32>,
+        (runs, mut quality): (&Runs, DataQuality),
+    ) -> Result<Self, TopologyError> {
+        let Tables {
+            ranks,
+            iterations,
+            iteration_times,
+            timers,
+        } = tables;
         let cell = |rows: &calls::CallRows, row: usize| {
             let counted = counts.fate(rows.run[row], rows.iteration[row]) == Fate::Counts;
             let rank = ranks.binary_search(&rows.rank[row]).ok().filter(|_| counted)?;
             Some((rank, iterations.binary_search(&rows.iteration[row]).ok()?))
         };
-        let names = &collected.timers.names;
-        let calls = calls::tabulate(&collected.calls, names, shape, cell, &mut quality);
-
-        let kept = belongs::kept_runs(&chunks);
-        let nodes = belongs::nodes(&ranks, &collected.nodes, &kept);
-        let positions = belongs::positions(&ranks, &collected.groups, &kept).into_iter();
-        let topology = Topology::resolve(&ranks, positions, &selection.topology, &tables)?;
+        let shape = (ranks.len(), iterations.len());
+        let calls = calls::tabulate(&collected.calls, &collected.timers.names, shape, cell, &mut quality);
+        let positions = belongs::positions(&ranks, &collected.groups, kept).into_iter();
+        let topology = Topology::resolve(&ranks, positions, &selection.topology, &timers)?;
         quality.ranks_not_placed = topology.not_placed;
-        let topology = topology.topology;
         Ok(Self {
-            id,
+            id: collected.job.clone().unwrap_or_default(),
+            nodes: belongs::nodes(&ranks, &collected.nodes, kept),
             ranks,
-            nodes,
             iterations,
             iteration_times,
-            timers: tables,
+            timers,
             calls,
-            topology,
-            runs: runs.runs,
+            topology: topology.topology,
+            runs: runs.runs.clone(),
             quality,
+            reduced: None,
         })
     }
 }
 
-/// What becomes of a row of the window.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
-    Counts,
-    OtherRun,
-    Superseded,
-    WarmUp,
+/// A job's tables with what their rows and columns are.
+pub(super) struct Tables {
+    pub ranks: Vec<u32>,
+    pub iterations: Vec<i64>,
+    pub iteration_times: Vec<Micros>,
+    pub timers: Vec<TimerTable>,
 }
 
-/// Which rows count: not those of other runs than asked for, of iterations that a later run repeated, and of start-ups.
-struct CountedRuns<'a> {
-    runs: &'a Runs,
-    /// Code of a run -> whether it is asked for.
-    asked: Vec<bool>,
-    /// Place of the last run that has an iteration; empty for a single run.
-    last_run_of: BTreeMap<i64, usize>,
-}
-
-impl<'a> CountedRuns<'a> {
-    fn new(chunks: &[TimerRows], runs: &'a Runs, selection: &Selection, names: &[String]) -> Self {
-        let asked = |name: &String| selection.rerun.as_ref().is_none_or(|asked| name == asked);
-        let mut counts = Self {
-            runs,
-            asked: names.iter().map(asked).collect(),
-            last_run_of: BTreeMap::new(),
-        };
-        if runs.runs.len() > 1 {
-            for rows in chunks {
-                for (&run, &iteration) in rows.run.iter().zip(&rows.iteration) {
-                    if counts.asked[run as usize] {
-                        let place = counts.place(run).unwrap_or_default();
-                        let last = counts.last_run_of.entry(iteration).or_default();
-                        *last = (*last).max(place);
-                    }
-                }
-            }
-        }
-        counts
-    }
-
-    /// A run's place in the order; `None` for one without timer rows.
-    fn place(&self, run: u32) -> Option<usize> {
-        self.runs.order[run as usize]
-    }
-
-    fn fate(&self, run: u32, iteration: i64) -> Fate {
-        let Some(place) = self.place(run).filter(|_| self.asked[run as usize]) else {
-            return Fate::OtherRun;
-        };
-        if self.last_run_of.get(&iteration).is_some_and(|&last| last != place) {
-            Fate::Superseded
-        } else if iteration < self.runs.first_counted[place] {
-            Fate::WarmUp
-        } else {
-            Fate::Counts
-        }
-    }
-
-    /// Drops the rows that do not count.
-    fn keep(&self, chunks: &mut [TimerRows], quality: &mut DataQuality) {
-        for rows in chunks {
-            rows.retain(|run, iteration| {
-                let fate = self.fate(run, iteration);
-                match fate {
-                    Fate::Counts => {}
-                    Fate::OtherRun => quality.other_runs += 1,
-                    Fate::Superseded => quality.superseded_by_rerun += 1,
-                    Fate::WarmUp => quality.warmup += 1,
-                }
-                fate == Fate::Counts
-            });
-        }
+/// Drops the rows that do not count.
+fn keep_counted(counts: &CountedRuns<'_>, chunks: &mut [TimerRows], quality: &mut DataQuality) {
+    for rows in chunks {
+        rows.retain(|run, iteration| {
+            let fate = counts.fate(run, iteration);
+            fate.count(1, quality);
+            fate == Fate::Counts
+        });
     }
 }
 
@@ -257,14 +230,7 @@ fn tabulate(
     }
     let rows: usize = rows_of.iter().sum();
     let timers = rows_of.iter().filter(|&&rows| rows > 0).count();
-    let cells = ranks.len().saturating_mul(iterations.len());
-    if cells.saturating_mul(timers) > SMALL_TABLE.max(rows.saturating_mul(HOLES_PER_ROW)) {
-        return Err(SourceError::TooSparse {
-            rows,
-            ranks: ranks.len(),
-            iterations: iterations.len(),
-        });
-    }
+    refuse_sparse(rows, timers, ranks.len(), iterations.len())?;
     let column_of = Positions::new(iterations.iter().copied());
     let row_of = Positions::new(ranks.iter().map(|&rank| i64::from(rank)));
     // A timer whose rows were all dropped gets no table.
@@ -311,6 +277,19 @@ fn tabulate(
     Ok((tables, used))
 }
 
+/// Whether rows fill the tables that they need well enough.
+pub(super) fn refuse_sparse(rows: usize, timers: usize, ranks: usize, iterations: usize) -> Result<(), SourceError> {
+    let cells = ranks.saturating_mul(iterations).saturating_mul(timers);
+    if cells > SMALL_TABLE.max(rows.saturating_mul(HOLES_PER_ROW)) {
+        return Err(SourceError::TooSparse {
+            rows,
+            ranks,
+            iterations,
+        });
+    }
+    Ok(())
+}
+
 /// The latest time of each iteration's rows.
 fn latest_times(chunks: &[TimerRows], iterations: &[i64]) -> Vec<Micros> {
     let column_of = Positions::new(iterations.iter().copied());
@@ -324,40 +303,13 @@ fn latest_times(chunks: &[TimerRows], iterations: &[i64]) -> Vec<Micros> {
     times
 }
 
-/// Positions of ascending distinct values; a plain offset when they have no gap.
-struct Positions {
-    first: i64,
-    sorted: Option<Vec<i64>>,
-}
-
-impl Positions {
-    fn new(values: impl ExactSizeIterator<Item = i64> + Clone) -> Self {
-        let first = values.clone().next().unwrap_or_default();
-        let dense = values
-            .clone()
-            .enumerate()
-            .all(|(place, value)| value.checked_sub(first) == Some(place as i64));
-        Self {
-            first,
-            sorted: (!dense).then(|| values.collect()),
-        }
-    }
-
-    fn at(&self, value: i64) -> usize {
-        match &self.sorted {
-            None => (value - self.first) as usize,
-            Some(sorted) => sorted.partition_point(|&known| known < value),
-        }
-    }
-}
-
 /// Cells that hold 0: the timer did not run.
 pub(super) fn zeros(tables: &[TimerTable]) -> u64 {
     let zeros = |table: &TimerTable| table.seconds.iter().filter(|&&seconds| seconds == 0.0).count() as u64;
     tables.iter().map(zeros).sum()
 }
 
-fn why_nothing_is_left(id: &str, selection: &Selection, runs: &[Run], quality: &DataQuality) -> String {
+pub(super) fn why_nothing_is_left(id: &str, selection: &Selection, runs: &[Run], quality: &DataQuality) -> String {
     if let Some(asked) = &selection.rerun
         && !runs.iter().any(|run| run.uuid == *asked)
     {

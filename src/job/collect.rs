@@ -288,12 +288,18 @@ impl Scan for Collector<'_> {
 impl Collector<'_> {
     /// Adds what is known of a run from rows that were not read here.
     pub(super) fn note_extent(&mut self, run: &str, extent: RunExtent) {
-        let run = self.runs.code(run) as usize;
-        self.extents.resize(self.runs.names.len(), None);
+        let run = self.run_code(run) as usize;
         match &mut self.extents[run] {
             Some(known) => known.merge(&extent),
             none => *none = Some(extent),
         }
+    }
+
+    /// The code of a run.
+    pub(super) fn run_code(&mut self, run: &str) -> u32 {
+        let code = self.runs.code(run);
+        self.extents.resize(self.runs.names.len(), None);
+        code
     }
 
     /// Takes the calls of a trace row; `transfers` tells which words of the batch are timers around transfers.

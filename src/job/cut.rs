@@ -48,6 +48,7 @@ impl Job {
             topology: self.topology.clone(),
             runs: self.runs.clone(),
             quality,
+            reduced: self.reduced_to(&inside),
         }
     }
 }
@@ -91,6 +92,7 @@ mod tests {
                 bad_calls: 1,
                 ..DataQuality::default()
             },
+            reduced: None,
         };
         let range = "12-30".parse().expect("a range");
         let cut = job.window(range);

@@ -4,11 +4,17 @@ use std::path::Path;
 
 use super::catalog::{JobEntry, name_ids};
 use super::collect::{Collector, GROUPS, TIMERS, TRACE};
+use super::from_columns::{self, Reduction};
 use super::kept::RunExtent;
 use super::window::{IterationRange, Selection};
 use super::{Job, JobError};
 use crate::source::clickhouse::{CountedRows, Exported, JobLine, Metrics, Reason, Table, Wanted, WantedMetric};
 use crate::source::{Micros, SourceError, TRANSFER_TIMERS, timestamp};
+
+/// Places in [`METRICS`].
+pub(super) const TIMERS_PLACE: usize = 0;
+pub(super) const GROUPS_PLACE: usize = 1;
+pub(super) const TRACE_PLACE: usize = 2;
 
 /// What is asked of the server.
 const METRICS: [WantedMetric; 3] = [
@@ -31,19 +37,22 @@ const METRICS: [WantedMetric; 3] = [
 
 /// Reads the selected window of one job from a table.
 ///
-/// The job and its counts are those that files with the job's rows give. Rows of the table's other jobs are neither
-/// read nor counted.
+/// The job and its counts are those that files with the job's rows give, but where `reduction` has columns stand for
+/// several iterations. Rows of the table's other jobs are neither read nor counted.
 ///
 /// # Errors
 /// A server that fails; an unknown job, several jobs and none chosen, or an empty window; topology flags that do not fit
 /// the job.
-pub fn load_table(table: &Table, selection: &Selection, progress: &dyn Fn(u64)) -> Result<Job, JobError> {
+pub fn load_table(
+    table: &Table,
+    selection: &Selection,
+    reduction: Reduction,
+    progress: &dyn Fn(u64),
+) -> Result<Job, JobError> {
     let job = match &selection.job {
         Some(job) => job.clone(),
         None => only_job(table)?,
     };
-    let mut collector = Collector::new(selection);
-    collector.job = Some(job.clone());
     let wanted = Wanted {
         job: &job,
         metrics: &METRICS,
@@ -51,13 +60,20 @@ pub fn load_table(table: &Table, selection: &Selection, progress: &dyn Fn(u64)) 
         end: selection.end,
         iterations: (selection.iterations.first, selection.iterations.last),
     };
-    let counted = table.pull(&wanted, &mut collector, progress)?;
+    let counted = table.count(&wanted)?;
     if counted.is_empty() {
         let there = named(&table.job_ids()?);
         return Err(SourceError::UnknownJob { asked: job, there }.into());
     }
+    if let Some(job) = from_columns::load(table, &wanted, &counted, selection, reduction, progress)? {
+        return Ok(job);
+    }
+    let mut collector = Collector::new(selection);
+    collector.job = Some(job.clone());
+    let all: Vec<usize> = (0..METRICS.len()).collect();
+    table.pull(&wanted, &all, &counted, &mut collector, progress)?;
     for rows in &counted {
-        collector.count(rows);
+        collector.count(rows, METRICS.len());
     }
     Job::assemble(collector, selection)
 }
@@ -137,29 +153,33 @@ fn entry(line: JobLine) -> JobEntry {
 }
 
 impl Collector<'_> {
-    /// Takes over what the server says of rows that it did not send, as if each had been read and left out here.
-    fn count(&mut self, counted: &CountedRows) {
-        if counted.metric.is_some() && counted.reason == Reason::Sent {
+    /// Takes over what the server says of rows that did not travel, as if each had been read and left out here. Of the
+    /// metric at the place `summed` the rows of the window did not travel either: they are read, and tell of their run.
+    pub(super) fn count(&mut self, counted: &CountedRows, summed: usize) {
+        let sent = counted.metric.is_some() && counted.reason == Reason::Sent;
+        if sent && counted.metric != Some(summed) {
             return;
         }
         let metric = counted.metric.and_then(|place| METRICS.get(place));
         let quality = &mut self.quality;
         quality.rows_read += counted.rows;
-        let count = match (metric.map(|metric| metric.name), counted.reason) {
-            (None, _) => &mut quality.other_metrics,
-            (Some(TRACE), reason) => {
-                quality.trace_rows += counted.rows;
-                match reason {
-                    Reason::NotNeeded => &mut quality.trace_rows_not_needed,
-                    _ => &mut quality.trace_rows_left_out,
+        if !sent {
+            let count = match (metric.map(|metric| metric.name), counted.reason) {
+                (None, _) => &mut quality.other_metrics,
+                (Some(TRACE), reason) => {
+                    quality.trace_rows += counted.rows;
+                    match reason {
+                        Reason::NotNeeded => &mut quality.trace_rows_not_needed,
+                        _ => &mut quality.trace_rows_left_out,
+                    }
                 }
-            }
-            (_, Reason::AfterEnd | Reason::BeforeStart) => &mut quality.outside_time,
-            (_, Reason::OtherIteration) => &mut quality.outside_iterations,
-            _ => &mut quality.unreadable_rows,
-        };
-        *count += counted.rows;
-        let tells_the_run = matches!(counted.reason, Reason::BeforeStart | Reason::OtherIteration);
+                (_, Reason::AfterEnd | Reason::BeforeStart) => &mut quality.outside_time,
+                (_, Reason::OtherIteration) => &mut quality.outside_iterations,
+                _ => &mut quality.unreadable_rows,
+            };
+            *count += counted.rows;
+        }
+        let tells_the_run = sent || matches!(counted.reason, Reason::BeforeStart | Reason::OtherIteration);
         if metric.is_some_and(|metric| metric.name == TIMERS) && tells_the_run {
             let extent = RunExtent {
                 first_time: counted.times.0,
@@ -168,6 +188,15 @@ impl Collector<'_> {
                 last_iteration: counted.iterations.1,
             };
             self.note_extent(&counted.run, extent);
+        }
+    }
+
+    /// Counts trace rows of the window that are not asked for.
+    pub(super) fn leave_out_trace(&mut self, counted: &CountedRows) {
+        if counted.reason == Reason::Sent {
+            self.quality.rows_read += counted.rows;
+            self.quality.trace_rows += counted.rows;
+            self.quality.trace_rows_left_out += counted.rows;
         }
     }
 }

@@ -28,6 +28,7 @@ fn job(steps: &[f64]) -> Job {
         runs: Vec::new(),
         calls: Vec::new(),
         quality: DataQuality::default(),
+        reduced: None,
     }
 }
 

@@ -21,17 +21,24 @@ pub enum StepMeasure {
     Compute,
 }
 
+/// The timers that tell the steps of a job, of those that it `has`.
+pub(super) fn timers(has: impl Fn(&str) -> bool) -> Vec<&'static str> {
+    if has(WHOLE_STEP) {
+        return vec![WHOLE_STEP];
+    }
+    PARTS.into_iter().filter(|name| has(name)).collect()
+}
+
 /// Length of each of the job's iterations in seconds, `None` where no rank tells; and what it was read from, `None`
 /// where the job has none of the timers.
 pub(super) fn step_seconds(job: &Job) -> (Option<StepMeasure>, Vec<Option<f64>>) {
-    if let Some(step) = job.timer(WHOLE_STEP) {
-        return (Some(StepMeasure::IntervalTime), largest_sums(&[step]));
+    let names = timers(|name| job.timer(name).is_some());
+    let tables: Vec<&TimerTable> = names.iter().filter_map(|name| job.timer(name)).collect();
+    match names.as_slice() {
+        [] => (None, vec![None; job.iterations.len()]),
+        [WHOLE_STEP] => (Some(StepMeasure::IntervalTime), largest_sums(&tables)),
+        _ => (Some(StepMeasure::Compute), largest_sums(&tables)),
     }
-    let parts: Vec<&TimerTable> = PARTS.iter().filter_map(|name| job.timer(name)).collect();
-    if parts.is_empty() {
-        return (None, vec![None; job.iterations.len()]);
-    }
-    (Some(StepMeasure::Compute), largest_sums(&parts))
 }
 
 /// The largest sum over the tables of any rank, a value an iteration. A rank that lacks one of the tables' values in

@@ -76,6 +76,9 @@ pub struct WindowSummary {
     pub first_iteration: i64,
     /// Last iteration.
     pub last_iteration: i64,
+    /// Iterations that were put together before they were analysed: 1 but for jobs that a server reduced. First and last
+    /// iterations of findings are those of such spans.
+    pub iterations_per_column: usize,
     /// The asked iterations.
     pub asked_iterations: String,
     /// Iterations dropped at the beginning of every run.
@@ -174,9 +177,10 @@ impl Summary {
             window: WindowSummary {
                 ranks: job.ranks.len(),
                 nodes: nodes.len(),
-                iterations: job.iterations.len(),
+                iterations: job.iteration_count(),
                 first_iteration: job.iterations.first().copied().unwrap_or_default(),
-                last_iteration: job.iterations.last().copied().unwrap_or_default(),
+                last_iteration: last_iteration(job),
+                iterations_per_column: job.iterations_per_column(),
                 asked_iterations: asked.iterations,
                 warmup: asked.warmup,
             },
@@ -190,6 +194,11 @@ impl Summary {
             windows: Vec::new(),
         }
     }
+}
+
+fn last_iteration(job: &Job) -> i64 {
+    let last = job.iterations.len().checked_sub(1);
+    last.map_or(0, |column| job.last_iteration_of(column))
 }
 
 fn timers(verdict: &Verdict) -> Vec<TimerSummary> {

@@ -48,6 +48,15 @@ pub fn text(summary: &Summary) -> Result<String, WriteError> {
             window.first_iteration, window.last_iteration, window.iterations, window.asked_iterations, window.warmup
         ),
     );
+    if window.iterations_per_column > 1 {
+        line(
+            "reduced",
+            &format_args!(
+                "each {} iterations put together on the server",
+                window.iterations_per_column
+            ),
+        );
+    }
     line("parallel_groups", &parallel_groups(summary));
     line("runs", &runs(summary));
     for (key, value) in step_times(&summary.step_times) {

@@ -55,7 +55,7 @@ impl ClassicSettings {
 /// Applies the classic rules with the given algorithms.
 #[must_use]
 pub fn judge(job: &Job, settings: &ClassicSettings, algorithms: &[&'static dyn Algorithm]) -> Verdict {
-    let features: Vec<_> = job.timers.par_iter().map(features::aggregate).collect();
+    let features = features::aggregate(job);
     let rules = TimerRules {
         compute_timers: settings.compute_timers.clone(),
         min_spread: settings.min_spread,

@@ -19,7 +19,7 @@ pub(super) struct Writer<'a> {
 
 impl Writer<'_> {
     fn finding(&self, kind: FindingKind, cause: Cause) -> Finding {
-        Finding::new(kind, cause, self.job.iterations.len())
+        Finding::new(kind, cause, self.job.iteration_count())
     }
 
     /// Fills in who it is: ranks (positions), nodes, stages.
@@ -39,8 +39,19 @@ impl Writer<'_> {
         }
     }
 
-    fn iteration(&self, step: usize) -> i64 {
+    fn first(&self, step: usize) -> i64 {
         self.job.iterations[step]
+    }
+
+    fn last(&self, step: usize) -> i64 {
+        self.job.last_iteration_of(step)
+    }
+
+    /// Where and how often it shows, by the steps in which it does.
+    fn shows_in(&self, finding: &mut Finding, steps: impl Iterator<Item = usize> + Clone) {
+        finding.slow_iterations = Some(self.job.iterations_in(steps.clone()));
+        finding.first_iteration = steps.clone().next().map(|step| self.first(step));
+        finding.last_iteration = steps.last().map(|step| self.last(step));
     }
 
     /// A suspect after the vote: named, or a mere suspect when the algorithms disagree.
@@ -80,13 +91,9 @@ impl Writer<'_> {
     }
 
     fn when(&self, finding: &mut Finding, suspect: &Suspect) {
-        finding.slow_iterations = Some(suspect.steps.count());
-        if let Some((first, last)) = suspect.steps.ends() {
-            finding.first_iteration = Some(self.iteration(first));
-            finding.last_iteration = Some(self.iteration(last));
-            finding.until = (!suspect.steps.recent).then(|| self.iteration(last));
-        }
-        finding.onset = (suspect.score.from > 0).then(|| self.iteration(suspect.score.from));
+        self.shows_in(finding, suspect.steps.slow_places());
+        finding.until = finding.last_iteration.filter(|_| !suspect.steps.recent);
+        finding.onset = (suspect.score.from > 0).then(|| self.first(suspect.score.from));
     }
 
     fn says(&self, finding: &Finding, suspect: &Suspect) -> String {
@@ -111,8 +118,8 @@ impl Writer<'_> {
         };
         let steps = format!(
             "in {} of {}",
-            suspect.steps.count(),
-            words::number(suspect.steps.slow.len(), "iteration")
+            finding.slow_iterations.unwrap_or(0),
+            words::number(finding.iterations, "iteration")
         );
         match finding.kind {
             FindingKind::Suspect => {
@@ -157,10 +164,8 @@ impl Writer<'_> {
         finding.named = true;
         self.accuse(&mut finding, &[loader.rank]);
         finding.cost = Some(loader.cost);
-        let steps: Vec<usize> = (0..loader.slow.len()).filter(|&step| loader.slow[step]).collect();
-        finding.slow_iterations = Some(steps.len());
-        finding.first_iteration = steps.first().map(|&step| self.iteration(step));
-        finding.last_iteration = steps.last().map(|&step| self.iteration(step));
+        let steps = (0..loader.slow.len()).filter(|&step| loader.slow[step]);
+        self.shows_in(&mut finding, steps);
         finding.timers = self.loading(loader).into_iter().collect();
         finding.factor = finding.timers.first().map(|timer| timer.factor);
         finding.says = format!(
@@ -168,8 +173,8 @@ impl Writer<'_> {
             words::ranks(&finding.ranks),
             words::nodes(&finding.nodes),
             100.0 * loader.excess,
-            steps.len(),
-            words::number(loader.slow.len(), "iteration")
+            finding.slow_iterations.unwrap_or(0),
+            words::number(finding.iterations, "iteration")
         );
         finding
     }
@@ -245,15 +250,13 @@ impl Writer<'_> {
         let mut finding = self.finding(FindingKind::Transient, Cause::None);
         self.accuse(&mut finding, &self.units.members[spell.unit]);
         finding.factor = Some(spell.excess.exp());
-        finding.slow_iterations = Some(spell.steps.len());
-        finding.first_iteration = spell.steps.first().map(|&step| self.iteration(step));
-        finding.last_iteration = spell.steps.last().map(|&step| self.iteration(step));
+        self.shows_in(&mut finding, spell.steps.iter().copied());
         let was = if finding.ranks.len() == 1 { "was" } else { "were" };
         finding.says = format!(
             "{} on {} {was} slow for {} and recovered",
             words::ranks(&finding.ranks),
             words::nodes(&finding.nodes),
-            words::number(spell.steps.len(), "iteration"),
+            words::number(finding.slow_iterations.unwrap_or(0), "iteration"),
         );
         finding
     }
@@ -261,7 +264,7 @@ impl Writer<'_> {
     /// A stall.
     pub fn long_step(&self, step: &LongStep) -> Finding {
         let mut finding = self.finding(FindingKind::Stall, Cause::None);
-        let iteration = self.iteration(step.step);
+        let iteration = self.job.steps().iterations[step.step];
         finding.factor = Some(step.factor);
         finding.slow_iterations = Some(1);
         (finding.first_iteration, finding.last_iteration) = (Some(iteration), Some(iteration));

@@ -26,18 +26,23 @@ impl SlowSteps {
         let steps = slow.len();
         let count = |part: &[bool]| part.iter().filter(|&&slow| slow).count();
         let share = |part: &[bool]| count(part) as f64 / part.len().max(1) as f64;
-        let late = settings.least_slow_iterations.max(steps / 4);
+        let late = settings.least_slow_columns().max(steps / 4);
         let late = share(&slow[steps.saturating_sub(late)..]);
         let whole = share(&slow);
         let comes_back = whole >= settings.flaky_share && quarters(&slow).filter(|part| count(part) > 0).count() >= 3;
         // A short window can't show as many.
-        let enough = settings.least_slow_iterations.min((steps / 3).max(3));
+        let enough = settings.least_slow_columns().min((steps / 3).max(3));
         let lasting = count(&slow) >= enough && (whole >= settings.lasting_share || late >= 0.5 || comes_back);
         Self {
             slow,
             lasting,
             recent: late > 0.0,
         }
+    }
+
+    /// The slow steps, by place.
+    pub fn slow_places(&self) -> impl Iterator<Item = usize> + Clone {
+        (0..self.slow.len()).filter(|&step| self.slow[step])
     }
 
     /// How many steps are slow.

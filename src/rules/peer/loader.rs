@@ -84,7 +84,7 @@ fn slow_loader(
     let slow: Vec<bool> = share.iter().map(|share| *share > 0.5 * excess).collect();
     let count = slow.iter().filter(|&&slow| slow).count();
     // A short window can't show as many.
-    let enough = share.len() < 2 * settings.least_slow_iterations || count >= settings.least_slow_iterations;
+    let enough = share.len() < 2 * settings.least_slow_columns() || count >= settings.least_slow_columns();
     if count == 0 || !enough {
         return None;
     }

@@ -40,8 +40,6 @@ pub use settings::{PeerSettings, Step};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use rayon::prelude::*;
-
 use self::findings::Writer;
 use self::loader::Loaders;
 use self::reference::Reference;
@@ -58,6 +56,7 @@ use crate::job::Job;
 /// Applies the peer rules; the algorithms vote on the suspects.
 #[must_use]
 pub fn judge(job: &Job, settings: &PeerSettings, algorithms: &[&'static dyn Algorithm]) -> Verdict {
+    let settings = &settings.clone().for_columns_of(job.iterations_per_column());
     let unplaced = unplaced::stages_are_unknown(job);
     let places = if unplaced {
         Cow::Owned(unplaced::everybody_alone(job.ranks.len()))
@@ -80,7 +79,10 @@ pub fn judge(job: &Job, settings: &PeerSettings, algorithms: &[&'static dyn Algo
     if unplaced {
         findings = unplaced::without_names(findings);
     }
-    let communication = comm::look(job, settings, &slow_computing(job, &findings));
+    let mut communication = comm::look(job, settings, &slow_computing(job, &findings));
+    if job.iterations_per_column() > 1 && job.quality.trace_rows > 0 {
+        communication.told += CALLS_NOT_READ;
+    }
     acquit_groups_that_wait(&mut findings, &communication.findings);
     findings.extend(communication.findings.iter().cloned());
     findings.sort_by(by_weight);
@@ -131,10 +133,14 @@ fn look(
     findings.extend(uneven_data.map(|data| write.uneven_data(&data)));
     let spells = passing::spells(&evidence, &suspects, settings);
     findings.extend(spells.iter().map(|spell| write.spell(spell)));
-    let long_steps = passing::long_steps(job, settings);
+    let long_steps = passing::long_steps(job.steps(), settings);
     findings.extend(long_steps.iter().map(|step| write.long_step(step)));
     (findings, votes)
 }
+
+/// Said of jobs whose iterations were put together though they have single calls.
+const CALLS_NOT_READ: &str =
+    "; single calls are not read where iterations are put together: a narrower window or --reduce local reads them";
 
 /// Share of a group's cost that the slow transfers of a member must cost to explain it.
 const EXPLAINED_BY_TRANSFERS: f64 = 1.0 / 3.0;
@@ -251,10 +257,7 @@ fn timers(job: &Job) -> Vec<TimerVerdict> {
         };
         TimerVerdict { features, fate }
     };
-    job.timers
-        .par_iter()
-        .map(|timer| verdict(features::aggregate(timer)))
-        .collect()
+    features::aggregate(job).into_iter().map(verdict).collect()
 }
 
 #[cfg(test)]

@@ -7,6 +7,9 @@ use super::suspects::{Evidence, Suspect};
 use crate::features::STEP_TIMER;
 use crate::job::Job;
 
+/// Fewest steps of a spell.
+const LEAST_STEPS: usize = 2;
+
 /// A unit's spell.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Spell {
@@ -17,14 +20,14 @@ pub(super) struct Spell {
     pub excess: f64,
 }
 
-/// Units with at least two steps far above their own usual, but for the suspects.
+/// Units with [`LEAST_STEPS`] steps at least far above their own usual, but for the suspects.
 pub(super) fn spells(evidence: &Evidence, suspects: &[Suspect], settings: &PeerSettings) -> Vec<Spell> {
     let own = &evidence.units.own;
     let floor = settings.transient_floor.max(8.0 * own.standard_error(1));
     let about = own.factors.about_row_medians();
     let found = about.map(|unit, cells| {
         let steps: Vec<usize> = (0..cells.len()).filter(|&step| cells[step] > floor).collect();
-        (steps.len() >= 2).then(|| Spell {
+        (steps.len() >= LEAST_STEPS.div_ceil(settings.column)).then(|| Spell {
             unit,
             excess: median(steps.iter().map(|&step| cells[step])),
             steps,

@@ -12,8 +12,9 @@ use super::settings::{PeerSettings, Step};
 
 /// Fewest iterations in which a change point is looked for.
 const LEAST_ITERATIONS: usize = 12;
-/// Fewest iterations on either side of it.
+/// Fewest iterations on either side of it, and fewest columns where they stand for several.
 const LEAST_PART: usize = 6;
+const LEAST_COLUMNS: usize = 2;
 /// From this many rows on, those that are their stage's level do not count for the spread: they are 0 by construction.
 const MANY: usize = 12;
 /// Fewer rows than this take the lower median of their distances for the spread.
@@ -61,7 +62,7 @@ pub(super) fn score(own: &OwnFactors, settings: &PeerSettings) -> Vec<Score> {
     let iterations = own.factors.columns();
     let changes = own.factors.map(|_, cells| {
         if settings.takes(Step::ChangePoint) {
-            change_point(cells)
+            change_point(cells, LEAST_PART.div_ceil(settings.column).max(LEAST_COLUMNS))
         } else {
             NO_CHANGE
         }
@@ -186,8 +187,9 @@ fn spread(excess: &[f64], peers: &[f64], telling: &[usize], count: f64, settings
     spread.sqrt().max(settings.least_spread)
 }
 
-/// The split that parts a row best (most variance between the parts) and the jump there; (0, 0) in a short window.
-fn change_point(cells: &[f64]) -> (usize, f64) {
+/// The split that parts a row best (most variance between the parts, each of at least `least_part` columns) and the jump
+/// there; (0, 0) in a short window.
+fn change_point(cells: &[f64], least_part: usize) -> (usize, f64) {
     let count = cells.len();
     if count < LEAST_ITERATIONS {
         return NO_CHANGE;
@@ -196,7 +198,7 @@ fn change_point(cells: &[f64]) -> (usize, f64) {
     let usual = if usual.is_finite() { usual } else { 0.0 };
     let value = |at: usize| if cells[at].is_finite() { cells[at] } else { usual };
     let total: f64 = (0..count).map(value).sum();
-    let least = LEAST_PART.max(count / 12);
+    let least = least_part.max(count / 12);
     let (mut sum, mut best) = (0.0, (0, 0.0, f64::NEG_INFINITY));
     for at in 1..=count - least {
         sum += value(at - 1);

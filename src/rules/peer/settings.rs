@@ -69,6 +69,10 @@ pub struct PeerSettings {
     pub stall_seconds: f64,
     /// Steps that are left out; none but for the benchmark.
     pub without: BTreeSet<Step>,
+    /// Iterations that a column of the tables stands for: a property of the job, not a threshold.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub column: usize,
 }
 
 impl PeerSettings {
@@ -76,6 +80,19 @@ impl PeerSettings {
     #[must_use]
     pub fn takes(&self, step: Step) -> bool {
         !self.without.contains(&step)
+    }
+
+    /// The settings for tables whose columns stand for so many iterations each.
+    #[must_use]
+    pub fn for_columns_of(mut self, iterations: usize) -> Self {
+        self.column = iterations.max(1);
+        self
+    }
+
+    /// [`PeerSettings::least_slow_iterations`] in columns.
+    #[must_use]
+    pub fn least_slow_columns(&self) -> usize {
+        self.least_slow_iterations.div_ceil(self.column)
     }
 
     /// The settings without some steps.
@@ -112,6 +129,7 @@ impl Default for PeerSettings {
             transient_floor: 0.25,
             stall_seconds: 10.0,
             without: BTreeSet::new(),
+            column: 1,
         }
     }
 }

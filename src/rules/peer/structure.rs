@@ -63,6 +63,8 @@ pub(super) fn uneven_data(units: &Units, settings: &PeerSettings) -> Option<Unev
     let (forward, backward) = (winsorised(&deviations(forward)), winsorised(&deviations(backward)));
     let (covariance, correlation) = together((0..count).map(|unit| (forward.row(unit), backward.row(unit))));
     let freedom = forward.columns() as f64 * (count - 1) as f64;
+    // The mean of a column varies less than its iterations do.
+    let covariance = covariance * settings.column as f64;
     let varies = covariance > settings.load_floor * settings.load_floor
         && correlation > settings.load_correlation + 1.5 / freedom.sqrt();
     varies.then(|| {

@@ -1,10 +1,12 @@
 //! Rows from a ClickHouse table, over HTTP.
 //!
-//! [`Table::open`] looks at the table's columns and engine; [`Table::pull`] counts a job's rows on the server, by
-//! reason, and passes those of the window through a [`Scan`]. The server filters and sums up whatever need not travel.
+//! [`Table::open`] looks at the table's columns and engine; [`Table::count`] counts a job's rows on the server, by reason.
+//! Those of the window come through a [`Scan`] ([`Table::pull`]) or, timer by timer, as arrays a rank
+//! ([`Table::rank_rows`]), sums where they are many ([`Table::rank_columns`]).
 //! No setting is sent, so that a user with `readonly = 1` will do. Queries have deadlines, run again when they failed in
 //! passing, and an answer that broke off, or that ends well with too few rows, is thrown away.
 
+mod columns;
 mod connect;
 mod counts;
 mod ddl;
@@ -18,6 +20,7 @@ mod pull;
 mod replay;
 mod session;
 mod settings;
+mod tally;
 
 use super::error::SourceError;
 use super::scan::Scan;
@@ -25,6 +28,7 @@ use super::timestamp::Micros;
 use layout::Layout;
 use session::Session;
 
+pub use columns::{Columns, Longest, RankColumns, RankRows};
 pub use counts::{CountedRows, Reason};
 pub use ddl::{Place, statements};
 pub use error::{Failure, ServerError};
@@ -35,6 +39,7 @@ pub use pull::{Wanted, WantedMetric};
 pub use replay::{Replay, Replayed};
 pub use session::Notice;
 pub use settings::{Address, AddressError, DEFAULT_TABLE, Secret, ServerSettings};
+pub use tally::{Placed, Tally};
 
 /// A table of `megatron_metrics` on a server.
 pub struct Table {
@@ -66,7 +71,18 @@ impl Table {
         self.session.retried()
     }
 
-    /// Passes the wanted rows through a scan and returns the count of all the job's rows, by reason.
+    /// Counts all of the job's rows, by reason.
+    ///
+    /// # Errors
+    /// A query that fails for good.
+    pub fn count(&self, wanted: &Wanted<'_>) -> Result<Vec<CountedRows>, SourceError> {
+        let counted = self.session.run("count the job's rows", async |attempt| {
+            counts::count(attempt, &self.layout, wanted).await
+        })?;
+        Ok(counted)
+    }
+
+    /// Passes the wanted rows of some metrics (places in `wanted`), of which so many were counted, through a scan.
     ///
     /// Batches are absorbed metric by metric in the order of `wanted`, within a metric as the server sends them.
     ///
@@ -75,10 +91,12 @@ impl Table {
     pub fn pull<S: Scan>(
         &self,
         wanted: &Wanted<'_>,
+        metrics: &[usize],
+        counted: &[CountedRows],
         scan: &mut S,
         progress: &dyn Fn(u64),
-    ) -> Result<Vec<CountedRows>, SourceError> {
-        pull::pull(&self.session, &self.layout, wanted, scan, progress)
+    ) -> Result<(), SourceError> {
+        pull::pull((&self.session, &self.layout), wanted, metrics, counted, scan, progress)
     }
 
     /// The jobs with a row between two moments (both included, open where `None`), by id.

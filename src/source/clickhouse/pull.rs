@@ -80,26 +80,24 @@ impl<'a> ListLine<'a> {
     }
 }
 
-/// Counts the job's rows and passes those of the window through a scan, the metrics side by side.
+/// Passes rows of the window through a scan, the metrics side by side.
 ///
 /// A broken answer is thrown away and asked for again; what the scan absorbs comes from whole answers only. An answer
 /// counts as whole when it has as many rows as the server counted just before.
 pub(super) fn pull<S: Scan>(
-    session: &Session,
-    layout: &Layout,
+    (session, layout): (&Session, &Layout),
     wanted: &Wanted<'_>,
+    metrics: &[usize],
+    counted: &[CountedRows],
     scan: &mut S,
     progress: &dyn Fn(u64),
-) -> Result<Vec<CountedRows>, SourceError> {
-    let counted = session.run("count the job's rows", async |attempt| {
-        counts::count(attempt, layout, wanted).await
-    })?;
+) -> Result<(), SourceError> {
     let digests = std::thread::scope(|scope| {
         let (passed, arrivals) = sync_channel::<usize>(16);
-        let (here, wanted_here, counted_here) = (&*scan, &wanted, &counted);
+        let (here, wanted_here, counted_here) = (&*scan, wanted, counted);
         let mut workers = Vec::new();
-        for place in 0..wanted.metrics.len() {
-            if counts::sent(&counted, place) > 0 {
+        for &place in metrics {
+            if counts::sent(counted, place) > 0 {
                 let passed = passed.clone();
                 workers.push(scope.spawn(move || {
                     let expected = counts::sent(counted_here, place);
@@ -121,7 +119,7 @@ pub(super) fn pull<S: Scan>(
     for digest in digests.into_iter().flatten() {
         scan.absorb(digest)?;
     }
-    Ok(counted)
+    Ok(())
 }
 
 /// What a pull tells the thread that digests.

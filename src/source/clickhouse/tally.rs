@@ -1,0 +1,139 @@
+//! What the timer rows of a window hold, summed up on the server: values by iteration and timer, nodes by rank.
+
+use clickhouse::Row;
+use clickhouse::query::Query;
+use serde::Deserialize;
+
+use super::Table;
+use super::error::Failure;
+use super::layout::{Layout, NULL};
+use super::pull::Wanted;
+use super::session::Attempt;
+use crate::source::{Micros, SourceError};
+
+/// The rows of one timer in one iteration of one run, by what their values are worth.
+#[derive(Debug, Clone, PartialEq, Eq, Row, Deserialize)]
+pub struct Tally {
+    /// Name of the timer.
+    pub timer: String,
+    /// The run; empty where the rows name none.
+    pub run: String,
+    /// The iteration.
+    pub iteration_number: i64,
+    /// Without a value.
+    pub missing: u64,
+    /// NaN or infinite.
+    pub not_finite: u64,
+    /// Below 0.
+    pub negative: u64,
+    /// The others.
+    pub usable: u64,
+    /// Time of the last usable row; meaningless without one.
+    pub last_time: Micros,
+}
+
+/// A rank with a usable row, and a node that such rows name.
+#[derive(Debug, Clone, PartialEq, Eq, Row, Deserialize)]
+pub struct Placed {
+    /// The run; empty where the rows name none.
+    pub run: String,
+    /// The rank.
+    pub rank_number: i64,
+    /// Its node; empty where the rows name none.
+    pub node_name: String,
+    /// Time of the last such row.
+    pub last_time: Micros,
+}
+
+/// Whether a value is a duration.
+const USABLE: &str = "ifNull(isFinite(v) AND v >= 0, 0)";
+
+impl Table {
+    /// Sums up the rows of one metric's window by timer, run and iteration, in their order.
+    ///
+    /// # Errors
+    /// A query that fails for good.
+    pub fn tally(&self, wanted: &Wanted<'_>, metric: usize) -> Result<Vec<Tally>, SourceError> {
+        let sql = format!(
+            "SELECT s AS timer, u AS run, i AS iteration_number, countIf(isNull(v)) AS missing, \
+             countIf(isNotNull(v) AND NOT isFinite(v)) AS not_finite, countIf(isFinite(v) AND v < 0) AS negative, \
+             countIf({USABLE}) AS usable, maxIf(t, {USABLE}) AS last_time \
+             FROM ({}) GROUP BY s, u, i ORDER BY s, u, i",
+            rows(&self.layout, wanted, "")
+        );
+        self.lines("sum up the job's rows", &sql, wanted, metric)
+    }
+
+    /// The ranks of one metric's window with a usable row, by run, rank and node.
+    ///
+    /// # Errors
+    /// A query that fails for good.
+    pub fn placed(&self, wanted: &Wanted<'_>, metric: usize) -> Result<Vec<Placed>, SourceError> {
+        let sql = format!(
+            "SELECT u AS run, r AS rank_number, n AS node_name, max(t) AS last_time \
+             FROM ({}) WHERE {USABLE} GROUP BY u, r, n ORDER BY u, r, n",
+            rows(&self.layout, wanted, "")
+        );
+        self.lines("find the job's ranks", &sql, wanted, metric)
+    }
+
+    fn lines<T>(
+        &self,
+        doing: &'static str,
+        sql: &str,
+        wanted: &Wanted<'_>,
+        metric: usize,
+    ) -> Result<Vec<T>, SourceError>
+    where
+        T: clickhouse::RowOwned + clickhouse::RowRead,
+    {
+        let lines = self.session.run(doing, async |attempt| {
+            let lines = bound(attempt, sql, wanted, metric).fetch_all().await;
+            lines.map_err(|error| attempt.failure(&error))
+        })?;
+        Ok(lines)
+    }
+}
+
+/// A subquery: the readable rows of the window that fit `condition`, as name `s`, run `u`, node `n`, rank `r`, iteration `i`,
+/// time `t` and value `v`.
+pub(super) fn rows(layout: &Layout, wanted: &Wanted<'_>, condition: &str) -> String {
+    let Layout {
+        from,
+        micros,
+        subname,
+        node,
+        run,
+        value,
+        ..
+    } = layout;
+    let between = layout.between(wanted.start, wanted.end);
+    format!(
+        "SELECT {subname} AS s, {run} AS u, {node} AS n, toInt64(assumeNotNull(rank)) AS r, \
+         ifNull(toInt64(iteration), {NULL}) AS i, assumeNotNull({micros}) AS t, {value} AS v \
+         FROM {from} WHERE job = {{job:String}} AND metric_name = {{metric:String}} \
+         AND rank >= 0 AND rank <= 4294967295 AND isNotNull(subname) AND isNotNull(timestamp) \
+         AND iteration >= {{first:Int64}} AND iteration <= {{last:Int64}}{between}{condition}"
+    )
+}
+
+/// A query with what [`rows`] needs.
+pub(super) fn bound(attempt: &Attempt<'_>, sql: &str, wanted: &Wanted<'_>, metric: usize) -> Query {
+    let (first, last) = wanted.iterations;
+    let name = wanted.metrics.get(metric).map_or("", |metric| metric.name);
+    attempt
+        .query(sql)
+        .param("job", wanted.job)
+        .param("metric", name)
+        .param("first", first.unwrap_or(0).max(0))
+        .param("last", last.unwrap_or(i64::MAX))
+}
+
+/// An answer with fewer rows than were summed up before broke off, however well it ended.
+pub(super) fn whole(got: u64, counted: u64) -> Result<(), Failure> {
+    if got < counted {
+        Err(Failure::Cut { got, counted })
+    } else {
+        Ok(())
+    }
+}
