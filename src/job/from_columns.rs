@@ -2,8 +2,9 @@
 //! each timer and rank, or of sums where there would be too many.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::channel;
+use std::sync::mpsc::sync_channel;
 
 use ndarray::Array2;
 
@@ -13,7 +14,6 @@ use super::collect::Collector;
 use super::counted::{CountedRuns, Fate};
 use super::from_table::{GROUPS_PLACE, TIMERS_PLACE, TRACE_PLACE};
 use super::kept::keep_latest;
-use super::positions::Positions;
 use super::quality::DataQuality;
 use super::reduced::{DurationSums, Reduced};
 use super::runs::Runs;
@@ -21,7 +21,7 @@ use super::step_time;
 use super::topology::Topology;
 use super::window::Selection;
 use crate::comm::collectives::COLLECTIVES;
-use crate::source::clickhouse::{Columns, CountedRows, RankColumns, RankRows, Table, Tally, Wanted};
+use crate::source::clickhouse::{Columns, CountedRows, Placed, RankColumns, RankRows, Table, Tally, Wanted};
 use crate::source::{Micros, SourceError};
 
 /// How much of the work on its rows is left to the server.
@@ -48,14 +48,54 @@ impl Reduction {
 
 /// Columns that a table has at least, however many ranks there are: fewer do not show since when a rank is slow.
 pub const LEAST_COLUMNS: usize = 20;
-/// Timers that are asked for side by side: while one answer is read the server works on the next.
+/// Rows that one query passes on at most: what the server's memory holds.
+const ROWS_AT_ONCE: usize = 1 << 22;
+/// Cells that one query makes of several rows at most, but for a single column: what its caches hold.
+const CELLS_AT_ONCE: usize = 1 << 19;
+/// Queries that are under way side by side: while one answer is read the server works on the next.
 const AT_ONCE: usize = 2;
+
+/// What is known of the window before any of its rows travels.
+pub(super) struct Summed {
+    tallies: Vec<Tally>,
+    placed: Vec<Placed>,
+}
+
+/// Counts the job's rows and, for tables, sums those of the window up, side by side.
+pub(super) fn sum_up(
+    table: &Table,
+    wanted: &Wanted<'_>,
+    reduction: Reduction,
+) -> Result<(Vec<CountedRows>, Summed), SourceError> {
+    if reduction == Reduction::Rows {
+        let nothing = Summed {
+            tallies: Vec::new(),
+            placed: Vec::new(),
+        };
+        return Ok((table.count(wanted)?, nothing));
+    }
+    let (tallies, placed, counted) = std::thread::scope(|scope| {
+        let tallies = scope.spawn(|| table.tally(wanted, TIMERS_PLACE));
+        let placed = scope.spawn(|| table.placed(wanted, TIMERS_PLACE));
+        let counted = table.count(wanted);
+        (joined(tallies), joined(placed), counted)
+    });
+    let summed = Summed {
+        tallies: tallies?,
+        placed: placed?,
+    };
+    Ok((counted?, summed))
+}
+
+fn joined<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
 
 /// Reads the job; `None` where its tables would be too large for whole columns, and these are asked for.
 pub(super) fn load(
     table: &Table,
     wanted: &Wanted<'_>,
-    counted: &[CountedRows],
+    (counted, summed): (&[CountedRows], Summed),
     selection: &Selection,
     reduction: Reduction,
     progress: &dyn Fn(u64),
@@ -66,7 +106,7 @@ pub(super) fn load(
     let mut collector = Collector::new(selection);
     collector.job = Some(wanted.job.to_owned());
     counted.iter().for_each(|rows| collector.count(rows, TIMERS_PLACE));
-    let tallies = table.tally(wanted, TIMERS_PLACE)?;
+    let Summed { tallies, placed } = summed;
     let mut quality = DataQuality::default();
     let window = CountedWindow::new(&tallies, &mut collector, selection, &mut quality);
     collector.quality.add(&quality);
@@ -75,8 +115,8 @@ pub(super) fn load(
         let why = why_nothing_is_left(id, selection, &window.runs.runs, &collector.quality);
         return Err(SourceError::NoRows(why).into());
     }
-    let ranks = window.ranks(table, wanted, &mut collector)?;
-    let rows: u64 = window.timers.values().sum();
+    let ranks = window.ranks(placed, &mut collector);
+    let rows: u64 = window.rows.iter().sum();
     let iterations = window.iterations.len();
     refuse_sparse(rows as usize, window.timers.len(), ranks.len(), iterations)?;
     let length = iterations_per_column(cells, ranks.len() * window.timers.len(), iterations);
@@ -100,16 +140,15 @@ pub(super) fn load(
         length,
     };
     let taken = reader.read_all(progress)?;
-    let quality = &mut collector.quality;
-    quality.timer_rows_used = taken.iter().map(|timer| timer.used).sum();
-    quality.duplicates = rows.saturating_sub(quality.timer_rows_used);
-    let repeated = taken.iter().any(|timer| timer.repeated);
     let steps = if length > 1 {
-        Some(reader.steps(repeated)?)
+        Some(reader.steps(taken.repeated)?)
     } else {
         None
     };
-    Ok(Some(assemble(reader, taken, steps, collector, selection)?))
+    let quality = &mut collector.quality;
+    quality.timer_rows_used = taken.used;
+    quality.duplicates = rows.saturating_sub(taken.used);
+    Ok(Some(assemble(&reader, taken, steps, collector, selection)?))
 }
 
 /// Iterations that a column stands for, so that tables of `rows` rows have no more cells than asked for.
@@ -127,10 +166,12 @@ struct CountedWindow {
     iterations: Vec<i64>,
     /// Run of each iteration.
     run_of: Vec<u32>,
-    /// Time of the last row of each iteration.
-    times: Vec<Micros>,
-    /// Rows of each timer.
-    timers: BTreeMap<String, u64>,
+    /// Time of the first and of the last row of each iteration.
+    times: Vec<(Micros, Micros)>,
+    /// Rows of each iteration.
+    rows: Vec<u64>,
+    /// Names of the timers, sorted.
+    timers: Vec<String>,
 }
 
 impl CountedWindow {
@@ -141,8 +182,8 @@ impl CountedWindow {
         let usable = tallies.iter().zip(&codes).filter(|(tally, _)| tally.usable > 0);
         let rows = usable.map(|(tally, &run)| (run, tally.iteration_number));
         let counts = CountedRuns::new(rows, &runs, selection.rerun.as_ref(), &run_names);
-        let mut iterations = BTreeMap::<i64, (u32, Micros)>::new();
-        let mut timers = BTreeMap::new();
+        let mut iterations = BTreeMap::<i64, (u32, (Micros, Micros), u64)>::new();
+        let mut timers = BTreeSet::new();
         for (tally, &run) in tallies.iter().zip(&codes) {
             quality.missing_values += tally.missing;
             quality.not_finite += tally.not_finite;
@@ -150,31 +191,29 @@ impl CountedWindow {
             let fate = counts.fate(run, tally.iteration_number);
             fate.count(tally.usable, quality);
             if fate == Fate::Counts && tally.usable > 0 {
-                let of_iteration = iterations.entry(tally.iteration_number).or_insert((run, Micros::MIN));
-                of_iteration.1 = of_iteration.1.max(tally.last_time);
-                *timers.entry(tally.timer.clone()).or_insert(0) += tally.usable;
+                let times = (tally.first_time, tally.last_time);
+                let (_, known, rows) = iterations.entry(tally.iteration_number).or_insert((run, times, 0));
+                *known = (known.0.min(times.0), known.1.max(times.1));
+                *rows += tally.usable;
+                timers.insert(tally.timer.clone());
             }
         }
         Self {
-            kept: iterations.values().map(|&(run, _)| run).collect(),
-            run_of: iterations.values().map(|&(run, _)| run).collect(),
-            times: iterations.values().map(|&(_, time)| time).collect(),
+            kept: iterations.values().map(|&(run, ..)| run).collect(),
+            run_of: iterations.values().map(|&(run, ..)| run).collect(),
+            times: iterations.values().map(|&(_, times, _)| times).collect(),
+            rows: iterations.values().map(|&(.., rows)| rows).collect(),
             iterations: iterations.into_keys().collect(),
             runs,
             run_names,
-            timers,
+            timers: timers.into_iter().collect(),
         }
     }
 
     /// The ranks of the runs that count, ascending; their nodes go to the collector.
-    fn ranks(
-        &self,
-        table: &Table,
-        wanted: &Wanted<'_>,
-        collector: &mut Collector<'_>,
-    ) -> Result<Vec<u32>, SourceError> {
+    fn ranks(&self, placed: Vec<Placed>, collector: &mut Collector<'_>) -> Vec<u32> {
         let mut ranks = Vec::new();
-        for placed in table.placed(wanted, TIMERS_PLACE)? {
+        for placed in placed {
             let (run, Ok(rank)) = (collector.run_code(&placed.run), u32::try_from(placed.rank_number)) else {
                 continue;
             };
@@ -187,18 +226,48 @@ impl CountedWindow {
         }
         ranks.sort_unstable();
         ranks.dedup();
-        Ok(ranks)
+        ranks
     }
 }
 
-/// One timer's table, as it came.
+/// The tables as they came.
+#[derive(Default)]
 struct Taken {
-    seconds: Array2<f64>,
-    sums: Vec<Option<DurationSums>>,
+    /// For each timer.
+    seconds: Vec<Array2<f64>>,
+    /// For each timer and rank.
+    sums: Vec<Vec<Option<DurationSums>>>,
     /// Rows that count, each once.
     used: u64,
     zeros: u64,
     repeated: bool,
+}
+
+/// What one query brings: columns of all timers and ranks.
+#[derive(Default)]
+struct Slab {
+    /// Columns from this one on.
+    first_column: usize,
+    cells: Vec<RankCells>,
+    used: u64,
+    zeros: u64,
+    repeated: bool,
+}
+
+/// One timer's and rank's part of a slab.
+struct RankCells {
+    timer: usize,
+    rank: usize,
+    /// NaN for a column without a row.
+    seconds: Box<[f64]>,
+    sums: Option<DurationSums>,
+}
+
+/// A part of the window: some columns in a row.
+#[derive(Clone, Copy)]
+struct Part {
+    first_column: usize,
+    columns: usize,
 }
 
 struct Reader<'a> {
@@ -211,22 +280,55 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// The tables of all timers, by name.
-    fn read_all(&self, progress: &dyn Fn(u64)) -> Result<Vec<Taken>, SourceError> {
-        let timers: Vec<(&String, u64)> = self.window.timers.iter().map(|(name, &rows)| (name, rows)).collect();
+    fn columns(&self) -> usize {
+        self.window.iterations.len().div_ceil(self.length)
+    }
+
+    /// The window in parts that a query can hold.
+    fn parts(&self) -> Vec<Part> {
+        let rows = self.window.rows.iter().sum::<u64>() as usize;
+        let cells = self.window.timers.len() * self.ranks.len() * self.columns();
+        let (held, most) = if self.length == 1 {
+            (rows, ROWS_AT_ONCE)
+        } else {
+            (cells, CELLS_AT_ONCE)
+        };
+        let places = (Columns::MOST / self.length).clamp(1, self.columns().max(1));
+        let columns = (self.columns() * most / held.max(1)).clamp(1, places);
+        (0..self.columns())
+            .step_by(columns)
+            .map(|first_column| Part {
+                first_column,
+                columns: columns.min(self.columns() - first_column),
+            })
+            .collect()
+    }
+
+    /// All tables; parts are asked for side by side and put together in their order.
+    fn read_all(&self, progress: &dyn Fn(u64)) -> Result<Taken, SourceError> {
+        let parts = self.parts();
         let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
-        let (sender, arrivals) = channel();
-        let mut taken: Vec<Option<Taken>> = timers.iter().map(|_| None).collect();
+        // A part waits until those before it have been put together.
+        let (sender, arrivals) = sync_channel(AT_ONCE);
+        let table = || Array2::from_elem((self.ranks.len(), self.columns()), f64::NAN);
+        let of_ranks = || vec![None; if self.length > 1 { self.ranks.len() } else { 0 }];
+        let mut taken = Taken {
+            seconds: self.window.timers.iter().map(|_| table()).collect(),
+            sums: self.window.timers.iter().map(|_| of_ranks()).collect(),
+            ..Taken::default()
+        };
         let mut first_error = None;
         std::thread::scope(|scope| {
-            for _ in 0..AT_ONCE.min(timers.len()) {
-                let (sender, next, failed, timers) = (sender.clone(), &next, &failed, &timers);
+            for _ in 0..AT_ONCE.min(parts.len()) {
+                let (sender, next, failed, parts) = (sender.clone(), &next, &failed, &parts);
                 scope.spawn(move || {
-                    while let Some(&(name, rows)) = timers.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        let read = self.read(name, rows);
+                    loop {
+                        let place = next.fetch_add(1, Ordering::Relaxed);
+                        let Some(&part) = parts.get(place) else { break };
+                        let read = self.read(part);
                         failed.fetch_or(read.is_err(), Ordering::Relaxed);
                         // The receiver is there until the last sender goes.
-                        let _ = sender.send((name, rows, read));
+                        let _ = sender.send((place, read));
                         if failed.load(Ordering::Relaxed) {
                             break;
                         }
@@ -234,92 +336,58 @@ impl Reader<'_> {
                 });
             }
             drop(sender);
-            let mut rows_read = 0;
-            for (name, rows, read) in arrivals {
-                rows_read += rows;
-                progress(rows_read);
-                match (read, timers.binary_search_by(|(known, _)| (*known).cmp(name))) {
-                    (Ok(table), Ok(place)) => taken[place] = Some(table),
-                    (Err(error), _) => first_error = first_error.take().or(Some(error)),
-                    (Ok(_), Err(_)) => {}
+            let (mut early, mut due) = (BTreeMap::new(), 0);
+            for (place, read) in arrivals {
+                match read {
+                    Ok(slab) => early.insert(place, slab),
+                    Err(error) => {
+                        first_error = first_error.take().or(Some(error));
+                        continue;
+                    }
+                };
+                while let Some(slab) = early.remove(&due) {
+                    taken.add(slab);
+                    progress(taken.used);
+                    due += 1;
                 }
             }
         });
         match first_error {
             Some(error) => Err(error),
-            None => Ok(taken.into_iter().flatten().collect()),
+            None => Ok(taken),
         }
     }
 
-    fn read(&self, timer: &str, counted: u64) -> Result<Taken, SourceError> {
-        let runs = self.runs();
-        let columns = self.columns(timer, counted, &runs);
-        if self.length == 1 {
-            let iterations = Positions::new(self.window.iterations.iter().copied());
-            let add = |taken: &mut Taken, line: &RankRows| taken.add_rows(self.ranks, &iterations, line);
-            return self
-                .table
-                .rank_rows(self.wanted, TIMERS_PLACE, &columns, || self.nothing(), add);
-        }
-        let add = |taken: &mut Taken, line: &RankColumns| taken.add_columns(self.ranks, line);
-        let once = |repeated| {
-            let nothing = || self.nothing();
-            self.table
-                .rank_columns(self.wanted, TIMERS_PLACE, &columns, repeated, nothing, add)
+    fn read(&self, part: Part) -> Result<Slab, SourceError> {
+        let names: Vec<&str> = self.window.timers.iter().map(String::as_str).collect();
+        let asked = Asked::new(self, part, &names);
+        let columns = asked.columns(self, part);
+        let begin = || Slab {
+            first_column: part.first_column,
+            ..Slab::default()
         };
-        let taken = once(false)?;
-        if taken.repeated {
-            return Ok(Taken {
-                repeated: true,
-                ..once(true)?
-            });
+        let from = (self.wanted, TIMERS_PLACE);
+        if self.length == 1 {
+            let add = |slab: &mut Slab, line: &RankRows| slab.add_rows(self.ranks, part.columns, line);
+            return once_if_repeated(|repeated| self.table.rank_rows(from, &columns, repeated, begin, add));
         }
-        Ok(taken)
-    }
-
-    fn runs(&self) -> Vec<&str> {
-        let name = |&run: &u32| self.window.run_names[run as usize].as_str();
-        self.window.run_of.iter().map(name).collect()
-    }
-
-    fn columns<'b>(&'b self, timer: &'b str, counted: u64, runs: &'b [&'b str]) -> Columns<'b> {
-        Columns {
-            timer,
-            iterations: &self.window.iterations,
-            runs,
-            length: self.length,
-            // Who comes last into a collective waits least: what counts there is the shortest duration.
-            shortest: COLLECTIVES.contains(&timer),
-            counted,
-        }
-    }
-
-    fn nothing(&self) -> Taken {
-        let columns = self.window.iterations.len().div_ceil(self.length);
-        Taken {
-            seconds: Array2::from_elem((self.ranks.len(), columns), f64::NAN),
-            sums: if self.length > 1 {
-                vec![None; self.ranks.len()]
-            } else {
-                Vec::new()
-            },
-            used: 0,
-            zeros: 0,
-            repeated: false,
-        }
+        let add = |slab: &mut Slab, line: &RankColumns| slab.add_columns(self.ranks, part.columns, line);
+        once_if_repeated(|repeated| self.table.rank_columns(from, &columns, repeated, begin, add))
     }
 
     /// The longest step of any rank in each iteration, as a job of one rank.
     fn steps(&self, repeated: bool) -> Result<Job, SourceError> {
         let timers = &self.window.timers;
-        let names = step_time::timers(|name| timers.contains_key(name));
-        let runs = self.runs();
-        let parts: Vec<Columns<'_>> = names.iter().map(|name| self.columns(name, 0, &runs)).collect();
-        let longest = self.table.longest(self.wanted, TIMERS_PLACE, &parts, repeated)?;
+        let names = step_time::timers(|name| timers.iter().any(|timer| timer == name));
+        let parts = if names.is_empty() { Vec::new() } else { self.parts() };
         let mut seconds = Array2::from_elem((1, self.window.iterations.len()), f64::NAN);
-        for step in longest {
-            if let Ok(place) = self.window.iterations.binary_search(&step.iteration_number) {
-                seconds[(0, place)] = step.seconds;
+        for part in parts {
+            let asked = Asked::new(self, part, &names);
+            let columns = asked.columns(self, part);
+            for step in self.table.longest((self.wanted, TIMERS_PLACE), &columns, repeated)? {
+                if let Ok(place) = self.window.iterations.binary_search(&step.iteration_number) {
+                    seconds[(0, place)] = step.seconds;
+                }
             }
         }
         let timer = names.first().map(|name| TimerTable {
@@ -331,7 +399,7 @@ impl Reader<'_> {
             ranks: vec![0],
             nodes: vec![String::new()],
             iterations: self.window.iterations.clone(),
-            iteration_times: self.window.times.clone(),
+            iteration_times: self.window.times.iter().map(|&(_, last)| last).collect(),
             timers: timer.into_iter().collect(),
             calls: Vec::new(),
             topology: Topology::unknown(&[0]),
@@ -342,89 +410,169 @@ impl Reader<'_> {
     }
 }
 
-impl Taken {
-    fn add_rows(&mut self, ranks: &[u32], iterations: &Positions, line: &RankRows) {
-        let Some(rank) = place_of(ranks, line.rank_number) else {
-            return;
-        };
-        let mut cells = self.seconds.row_mut(rank);
-        let mut times = vec![Micros::MIN; cells.len()];
-        let rows = line.iteration_numbers.iter().zip(&line.times).zip(&line.seconds);
-        for ((&iteration, &time), &seconds) in rows {
-            let place = iterations.at(iteration);
-            let (Some(cell), Some(known)) = (cells.get_mut(place), times.get_mut(place)) else {
-                continue;
-            };
-            // Of rows with the same key the later wins, at the same moment the longer duration.
-            if cell.is_nan() {
-                self.used += 1;
-            } else {
-                self.repeated = true;
-                if (time, seconds) <= (*known, *cell) {
-                    continue;
-                }
-            }
-            (*known, *cell) = (time, seconds);
+/// What a query of a part asks for, held for its time.
+struct Asked<'a> {
+    timers: &'a [&'a str],
+    shortest: Vec<u8>,
+    runs: Vec<&'a str>,
+}
+
+impl<'a> Asked<'a> {
+    fn new(reader: &'a Reader<'_>, part: Part, timers: &'a [&'a str]) -> Self {
+        let run = |&run: &u32| reader.window.run_names[run as usize].as_str();
+        Self {
+            timers,
+            // Who comes last into a collective waits least: what counts there is the shortest duration.
+            shortest: timers
+                .iter()
+                .map(|timer| u8::from(COLLECTIVES.contains(timer)))
+                .collect(),
+            runs: reader.window.run_of[part.iterations(reader)].iter().map(run).collect(),
         }
     }
 
-    fn add_columns(&mut self, ranks: &[u32], line: &RankColumns) {
-        let Some(rank) = place_of(ranks, line.rank_number) else {
+    fn columns(&'a self, reader: &'a Reader<'_>, part: Part) -> Columns<'a> {
+        let window = reader.window;
+        let iterations = part.iterations(reader);
+        let times = &window.times[iterations.clone()];
+        let first = times.iter().map(|&(first, _)| first).min();
+        let last = times.iter().map(|&(_, last)| last).max();
+        // Other timers' rows are counted too: of some timers there may be fewer.
+        let all = self.timers.len() == window.timers.len();
+        Columns {
+            timers: self.timers,
+            shortest: &self.shortest,
+            runs: &self.runs,
+            times: (first.unwrap_or_default(), last.unwrap_or_default()),
+            length: reader.length,
+            counted: if all {
+                window.rows[iterations.clone()].iter().sum()
+            } else {
+                0
+            },
+            iterations: &window.iterations[iterations],
+        }
+    }
+}
+
+impl Part {
+    /// Its iterations, by place.
+    fn iterations(self, reader: &Reader<'_>) -> Range<usize> {
+        let end = (self.first_column + self.columns) * reader.length;
+        self.first_column * reader.length..end.min(reader.window.iterations.len())
+    }
+}
+
+impl Slab {
+    fn add_rows(&mut self, ranks: &[u32], columns: usize, line: &RankRows) {
+        let Ok(rank) = ranks.binary_search(&line.rank_number) else {
             return;
         };
-        let mut cells = self.seconds.row_mut(rank);
+        let mut cells = vec![f64::NAN; columns].into_boxed_slice();
         for (&place, &seconds) in line.places.iter().zip(&line.seconds) {
-            if let Some(cell) = cells.get_mut(place as usize) {
+            if let Some(cell) = cells.get_mut(usize::from(place)) {
+                if cell.is_nan() {
+                    self.used += 1;
+                } else {
+                    self.repeated = true;
+                }
+                *cell = seconds;
+            }
+        }
+        self.cells.push(RankCells {
+            timer: line.timer.into(),
+            rank,
+            seconds: cells,
+            sums: None,
+        });
+    }
+
+    fn add_columns(&mut self, ranks: &[u32], columns: usize, line: &RankColumns) {
+        let Ok(rank) = ranks.binary_search(&line.rank_number) else {
+            return;
+        };
+        let mut cells = vec![f64::NAN; columns].into_boxed_slice();
+        for (&place, &seconds) in line.places.iter().zip(&line.seconds) {
+            if let Some(cell) = cells.get_mut(usize::from(place)) {
                 *cell = seconds;
             }
         }
         self.used += line.distinct;
         self.zeros += line.zeros;
         self.repeated |= line.row_count > line.distinct;
-        self.sums[rank] = (line.ran > 0).then_some(DurationSums {
-            least: line.least,
-            most: line.most,
-            total: line.total,
-            count: line.ran,
+        self.cells.push(RankCells {
+            timer: line.timer.into(),
+            rank,
+            seconds: cells,
+            sums: (line.ran > 0).then_some(DurationSums {
+                least: line.least,
+                most: line.most,
+                total: line.total,
+                count: line.ran,
+            }),
         });
     }
 }
 
-fn place_of(ranks: &[u32], rank: i64) -> Option<usize> {
-    let rank = u32::try_from(rank).ok()?;
-    ranks.binary_search(&rank).ok()
+impl Taken {
+    fn add(&mut self, slab: Slab) {
+        self.used += slab.used;
+        self.zeros += slab.zeros;
+        self.repeated |= slab.repeated;
+        for cells in slab.cells {
+            let Some(table) = self.seconds.get_mut(cells.timer) else {
+                continue;
+            };
+            let first = slab.first_column;
+            let mut row = table.row_mut(cells.rank);
+            row.iter_mut()
+                .skip(first)
+                .zip(&cells.seconds)
+                .for_each(|(cell, &seconds)| *cell = seconds);
+            let known = self.sums[cells.timer].get_mut(cells.rank);
+            if let (Some(known), Some(sums)) = (known, cells.sums) {
+                *known = Some(known.map_or(sums, |known| known.with(&sums)));
+            }
+        }
+    }
+}
+
+/// Reads a slab, again where rows turn out to repeat others.
+fn once_if_repeated(read: impl Fn(bool) -> Result<Slab, SourceError>) -> Result<Slab, SourceError> {
+    let slab = read(false)?;
+    if slab.repeated {
+        return Ok(Slab {
+            repeated: true,
+            ..read(true)?
+        });
+    }
+    Ok(slab)
 }
 
 fn assemble(
-    reader: Reader<'_>,
-    taken: Vec<Taken>,
+    reader: &Reader<'_>,
+    taken: Taken,
     steps: Option<Job>,
     mut collector: Collector<'_>,
     selection: &Selection,
 ) -> Result<Job, JobError> {
-    let window = reader.window;
-    let zeros_of_columns: u64 = taken.iter().map(|timer| timer.zeros).sum();
-    let (mut sums, mut timers) = (Vec::new(), Vec::new());
-    for (timer, name) in taken.into_iter().zip(window.timers.keys()) {
-        sums.push(timer.sums);
-        timers.push(TimerTable {
+    let (window, length) = (reader.window, reader.length);
+    let named = window.timers.iter().zip(taken.seconds);
+    let mut timers: Vec<TimerTable> = named
+        .map(|(name, seconds)| TimerTable {
             name: name.clone(),
-            seconds: timer.seconds,
-        });
-    }
-    let mut ranks = reader.ranks.to_vec();
+            seconds,
+        })
+        .collect();
+    let (mut ranks, mut sums) = (reader.ranks.to_vec(), taken.sums);
     without_empty_ranks(&mut ranks, &mut timers, &mut sums);
-    let length = reader.length;
-    collector.quality.zero_durations = if length > 1 { zeros_of_columns } else { zeros(&timers) };
-    let blocks = window.iterations.chunks(length);
+    collector.quality.zero_durations = if length > 1 { taken.zeros } else { zeros(&timers) };
+    let columns = window.iterations.chunks(length);
+    let latest = |times: &[(Micros, Micros)]| times.iter().map(|&(_, last)| last).max();
     let tables = Tables {
         ranks,
-        iterations: blocks.clone().filter_map(|block| block.first().copied()).collect(),
-        iteration_times: window
-            .times
-            .chunks(length)
-            .filter_map(|times| times.iter().max().copied())
-            .collect(),
+        iterations: columns.clone().filter_map(|column| column.first().copied()).collect(),
+        iteration_times: window.times.chunks(length).filter_map(latest).collect(),
         timers,
     };
     let quality = collector.quality.clone();
@@ -437,8 +585,8 @@ fn assemble(
     let reduced = steps.map(|steps| {
         Box::new(Reduced {
             length,
-            last_iterations: blocks.clone().filter_map(|block| block.last().copied()).collect(),
-            counts: blocks.map(<[i64]>::len).collect(),
+            last_iterations: columns.clone().filter_map(|column| column.last().copied()).collect(),
+            counts: columns.map(<[i64]>::len).collect(),
             sums,
             steps,
         })

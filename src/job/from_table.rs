@@ -60,12 +60,12 @@ pub fn load_table(
         end: selection.end,
         iterations: (selection.iterations.first, selection.iterations.last),
     };
-    let counted = table.count(&wanted)?;
+    let (counted, summed) = from_columns::sum_up(table, &wanted, reduction)?;
     if counted.is_empty() {
         let there = named(&table.job_ids()?);
         return Err(SourceError::UnknownJob { asked: job, there }.into());
     }
-    if let Some(job) = from_columns::load(table, &wanted, &counted, selection, reduction, progress)? {
+    if let Some(job) = from_columns::load(table, &wanted, (&counted, summed), selection, reduction, progress)? {
         return Ok(job);
     }
     let mut collector = Collector::new(selection);

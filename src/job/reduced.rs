@@ -31,6 +31,18 @@ pub struct DurationSums {
     pub count: u64,
 }
 
+impl DurationSums {
+    /// These and others.
+    pub(super) fn with(&self, other: &Self) -> Self {
+        Self {
+            least: self.least.min(other.least),
+            most: self.most.max(other.most),
+            total: self.total + other.total,
+            count: self.count + other.count,
+        }
+    }
+}
+
 impl Job {
     /// Iterations that a column of the tables stands for: 1 unless the job was reduced where its rows are kept.
     #[must_use]

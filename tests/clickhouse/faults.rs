@@ -155,7 +155,7 @@ fn many_rows(database: &Database) {
     database.sql(
         "INSERT INTO megatron_metrics SELECT toDateTime('2026-01-01 08:00:00', 'UTC') + intDiv(number, 64) % 4000, 'big', \
          'megatron_timers', ['forward-compute', 'backward-compute'][intDiv(number, 256000) + 1], number % 64, \
-         intDiv(number, 64) % 4000, 'gpu-' || toString(number % 64 DIV 8), '', 'r0', [1 + number % 7 / 1000 + (number % 64 = 9)], '{}' \
+         intDiv(number, 64) % 4000, 'gpu-' || toString(number % 64 DIV 8), '', 'r0', [1 + cityHash64(number) % 1000003 / 1e8 + (number % 64 = 9)], '{}' \
          FROM numbers(512000)",
     );
 }
@@ -165,24 +165,27 @@ fn an_answer_that_breaks_off_is_thrown_away_and_asked_for_again() {
     let Some(database) = database("cut") else { return };
     let database = database.with_table();
     many_rows(&database);
-    let whole = analyze(&database, &[]).succeeded();
-    assert_eq!(whole.json()["anomaly_ranks"], serde_json::json!([9]));
-    // In the middle of a chunk, at the boundary of one, and as an answer that seems to end well.
-    for cut in [
-        "cut_after=1500000",
-        "cut_after=0",
-        "cut_after=1500000&cut_clean=1",
-        "cut_after=1&cut_clean=1",
-    ] {
-        // The queries before it answer in one piece, which no cut strikes.
-        database.faults(&format!("cut=5&{cut}"));
-        let outcome = analyze(&database, &["--retries", "8"]).succeeded();
-        assert_eq!(outcome.stdout, whole.stdout, "{cut}");
-        assert!(tried_again(&outcome) >= 1, "{cut}: {outcome:?}");
+    for (reduce, queries_before, cut_after) in [("local", 3, 1_500_000), ("server", 5, 700_000)] {
+        let run = |retries: &str| analyze(&database, &["--reduce", reduce, "--retries", retries]);
+        let whole = run("0").succeeded();
+        assert_eq!(whole.json()["anomaly_ranks"], serde_json::json!([9]));
+        // In the middle of a chunk, at the boundary of one, and as an answer that seems to end well.
+        for cut in [
+            format!("cut_after={cut_after}"),
+            "cut_after=0".to_owned(),
+            format!("cut_after={cut_after}&cut_clean=1"),
+            "cut_after=1&cut_clean=1".to_owned(),
+        ] {
+            // Each query takes one; those that come before answer in one piece, which no cut strikes.
+            database.faults(&format!("cut={}&{cut}", queries_before + 2));
+            let outcome = run("8").succeeded();
+            assert_eq!(outcome.stdout, whole.stdout, "{reduce} {cut}");
+            assert!(tried_again(&outcome) >= 1, "{reduce} {cut}: {outcome:?}");
+        }
+        database.faults(&format!("cut=1000&cut_after={cut_after}&cut_clean=1"));
+        failed(&run("1"), &["cut", "tried 2 times"]);
+        database.faults("");
     }
-    database.faults("cut=1000&cut_after=1500000&cut_clean=1");
-    let outcome = analyze(&database, &["--retries", "1"]);
-    failed(&outcome, &["cut", "tried 2 times"]);
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Timer rows as ranks x columns: an answer's line is a rank with its durations as arrays, so that no name travels twice.
+//! Timer rows as ranks x columns: an answer's line is a timer and rank with its durations as arrays, so that no name
+//! travels twice.
 //!
 //! A column is an iteration or, where all of them would be too many, some in a row that the server puts together, with
 //! the sums over all of them beside.
@@ -12,49 +13,67 @@ use super::Table;
 use super::error::Failure;
 use super::pull::Wanted;
 use super::session::Attempt;
-use super::tally::{bound, rows, whole};
+use super::tally::{bound, rows};
 use crate::source::{Micros, SourceError};
 
 /// Columns of so many iterations show a repeated row in the bits of one integer.
 const BITS: usize = 64;
+/// The place of timers that are not asked for.
+const NOT_ASKED: u16 = u16::MAX;
+/// Durations are summed up as integers of 2^-64 s: whatever the order in which threads and shards add, the sum is the same.
+const GRAIN: &str = "18446744073709551616.";
+/// The longest duration (s) that such a sum takes as it is: more than any step, and far below what the integers hold.
+const MOST: &str = "1e12";
 
 /// Which rows of a metric are wanted, and how they are put together.
 #[derive(Debug, Clone, Copy)]
 pub struct Columns<'a> {
-    /// Name of the timer.
-    pub timer: &'a str,
-    /// Iterations that count, ascending.
+    /// Names of the timers.
+    pub timers: &'a [&'a str],
+    /// Which of them the shortest duration stands for where several are put together, 1 or 0; the mean for the others.
+    pub shortest: &'a [u8],
+    /// Iterations that count, ascending; [`Columns::MOST`] of them at most.
     pub iterations: &'a [i64],
     /// The run that each of them counts from.
     pub runs: &'a [&'a str],
+    /// Time of the first and of the last of these rows.
+    pub times: (Micros, Micros),
     /// Iterations that a column puts together.
     pub length: usize,
-    /// What stands for them: the shortest duration, else the mean.
-    pub shortest: bool,
     /// How many rows the server counted before.
     pub counted: u64,
 }
 
-/// The rows of one rank, in no order; one of them may repeat another.
-#[derive(Debug, Clone, PartialEq, Row, Deserialize)]
-pub struct RankRows {
-    /// The rank.
-    pub rank_number: i64,
-    /// Iteration of each row.
-    pub iteration_numbers: Vec<i64>,
-    /// Time of each row.
-    pub times: Vec<Micros>,
-    /// Duration of each row, finite and not below 0.
-    pub seconds: Vec<f64>,
+impl Columns<'_> {
+    /// Iterations that one query takes: their places travel as two bytes.
+    pub const MOST: usize = 1 << 16;
 }
 
-/// The columns of one rank, in no order, with sums over all of its rows. Of rows that repeat another the latest counts.
+/// The rows of one timer and rank, in no order.
+#[derive(Debug, Clone, PartialEq, Row, Deserialize)]
+pub struct RankRows {
+    /// Place in [`Columns::timers`].
+    pub timer: u16,
+    /// The rank.
+    pub rank_number: u32,
+    /// Iteration of each row, by its place in [`Columns::iterations`].
+    pub places: Vec<u16>,
+    /// Duration of each row, finite and not below 0.
+    pub seconds: Vec<f64>,
+    /// Rows, with those that repeat another.
+    pub row_count: u64,
+}
+
+/// The columns of one timer and rank, in no order, with sums over all of its rows. Of rows that repeat another the latest
+/// counts.
 #[derive(Debug, Clone, PartialEq, Row, Deserialize)]
 pub struct RankColumns {
+    /// Place in [`Columns::timers`].
+    pub timer: u16,
     /// The rank.
-    pub rank_number: i64,
+    pub rank_number: u32,
     /// Columns in which it has a row, by place.
-    pub places: Vec<u32>,
+    pub places: Vec<u16>,
     /// What stands for the durations above 0 of each; 0 where there is none.
     pub seconds: Vec<f64>,
     /// Rows, with those that repeat another.
@@ -83,42 +102,41 @@ pub struct Longest {
 }
 
 impl Table {
-    /// Passes the rows of a timer on, rank by rank. `begin` makes what they are added to, anew when a query is sent again.
+    /// Passes rows on, timer by timer and rank by rank. `begin` makes what they are added to, anew when a query is sent
+    /// again. Of rows that repeat another the latest comes alone where `repeated` says that there are some, which costs the
+    /// server several times as much; else all of them come.
     ///
     /// # Errors
     /// A query that fails for good.
     pub fn rank_rows<T>(
         &self,
-        wanted: &Wanted<'_>,
-        metric: usize,
+        (wanted, metric): (&Wanted<'_>, usize),
         columns: &Columns<'_>,
+        repeated: bool,
         begin: impl Fn() -> T,
         add: impl Fn(&mut T, &RankRows),
     ) -> Result<T, SourceError> {
         let sql = format!(
-            "SELECT r AS rank_number, groupArray(i) AS iteration_numbers, groupArray(t) AS times, \
-             groupArray(x) AS seconds FROM ({}) GROUP BY r",
-            self.counting(wanted, columns)
+            "SELECT q AS timer, rank_code AS rank_number, groupArray(toUInt16(p)) AS places, groupArray(x) AS seconds, \
+             sum(w) AS row_count FROM ({}) GROUP BY q, rank_code",
+            self.once(wanted, columns, repeated)
         );
-        let count = |line: &RankRows| line.seconds.len() as u64;
-        self.fold(&sql, wanted, metric, columns, begin, add, count)
+        self.fold(&sql, (wanted, metric), columns, begin, add, |line| line.row_count)
     }
 
-    /// Passes the columns of a timer on, rank by rank. Rows that repeat others are looked for only where `repeated` says
-    /// that there are some: it costs the server several times as much.
+    /// Passes columns on, timer by timer and rank by rank. Rows that repeat others are looked for only where `repeated`
+    /// says that there are some: it costs the server several times as much.
     ///
     /// # Errors
     /// A query that fails for good.
     pub fn rank_columns<T>(
         &self,
-        wanted: &Wanted<'_>,
-        metric: usize,
+        (wanted, metric): (&Wanted<'_>, usize),
         columns: &Columns<'_>,
         repeated: bool,
         begin: impl Fn() -> T,
         add: impl Fn(&mut T, &RankColumns),
     ) -> Result<T, SourceError> {
-        let of_column = if columns.shortest { "lo" } else { "total / k" };
         let distinct = if repeated {
             "count()"
         } else if columns.length <= BITS {
@@ -127,77 +145,54 @@ impl Table {
             "uniqExact(p)"
         };
         let sql = format!(
-            "SELECT r AS rank_number, groupArray(toUInt32(b)) AS places, groupArray(cell) AS seconds, \
-             sum(c) AS row_count, sum(d) AS distinct, sum(z) AS zeros, sum(k) AS ran, sum(whole) AS total, \
-             minIf(lo, k > 0) AS least, max(hi) AS most \
-             FROM (SELECT r, b, c, d, z, k, total AS whole, lo, hi, if(k > 0, {of_column}, 0) AS cell \
-             FROM (SELECT r, intDiv(p, {{length:UInt32}}) AS b, sum(w) AS c, {distinct} AS d, countIf(x = 0) AS z, \
-             countIf(x > 0) AS k, sumIf(x, x > 0) AS total, minIf(x, x > 0) AS lo, maxIf(x, x > 0) AS hi \
-             FROM ({}) GROUP BY r, b)) GROUP BY r",
+            "SELECT q AS timer, rank_code AS rank_number, groupArray(b) AS places, groupArray(cell) AS seconds, \
+             sum(c) AS row_count, sum(d) AS distinct, sum(z) AS zeros, sum(k) AS ran, \
+             toFloat64(sum(grains)) / {GRAIN} AS total, minIf(lo, k > 0) AS least, max(hi) AS most \
+             FROM (SELECT q, rank_code, toUInt16(intDiv(p, {{length:UInt32}})) AS b, sum(w) AS c, {distinct} AS d, countIf(x = 0) AS z, \
+             countIf(x > 0) AS k, sum(toInt128(least(x, {MOST}) * {GRAIN})) AS grains, \
+             minIf(x, x > 0) AS lo, maxIf(x, x > 0) AS hi, \
+             if(k = 0, 0, if({{shortest:Array(UInt8)}}[q + 1] = 1, lo, toFloat64(grains) / {GRAIN} / k)) AS cell \
+             FROM ({}) GROUP BY q, rank_code, b) GROUP BY q, rank_code",
             self.once(wanted, columns, repeated)
         );
-        self.fold(&sql, wanted, metric, columns, begin, add, |line| line.row_count)
+        self.fold(&sql, (wanted, metric), columns, begin, add, |line| line.row_count)
     }
 
-    /// The longest sum of some timers that any rank ran all of, by iteration.
+    /// The longest sum of the timers of any rank that ran all of them, by iteration.
     ///
     /// # Errors
     /// A query that fails for good.
     pub fn longest(
         &self,
-        wanted: &Wanted<'_>,
-        metric: usize,
-        parts: &[Columns<'_>],
+        (wanted, metric): (&Wanted<'_>, usize),
+        columns: &Columns<'_>,
         repeated: bool,
     ) -> Result<Vec<Longest>, SourceError> {
-        let Some(first) = parts.first() else {
-            return Ok(Vec::new());
-        };
-        let names: Vec<&str> = parts.iter().map(|part| part.timer).collect();
-        let of_rank = match parts {
-            [_] => format!(
-                "SELECT i, x AS whole FROM ({}) WHERE x > 0",
-                self.once(wanted, first, repeated)
+        let once = self.once(wanted, columns, repeated);
+        let of_rank = match columns.timers {
+            [_] => format!("SELECT i, x AS whole FROM ({once}) WHERE x > 0"),
+            timers => format!(
+                "SELECT i, sum(x) AS whole FROM ({once}) WHERE x > 0 GROUP BY rank_code, i HAVING count() = {}",
+                timers.len()
             ),
-            _ => {
-                let each = names.iter().enumerate().map(|(place, _)| {
-                    let of_part = self.once(wanted, first, repeated);
-                    format!(
-                        "SELECT r, i, x FROM ({}) WHERE x > 0",
-                        of_part.replace("{timer:", &format!("{{timer{place}:"))
-                    )
-                });
-                format!(
-                    "SELECT i, sum(x) AS whole FROM ({}) GROUP BY r, i HAVING count() = {}",
-                    each.collect::<Vec<_>>().join(" UNION ALL "),
-                    names.len()
-                )
-            }
         };
         let sql = format!("SELECT i AS iteration_number, max(whole) AS seconds FROM ({of_rank}) GROUP BY i ORDER BY i");
         let lines = self.session.run("read the step times", async |attempt| {
-            let mut query = asked(attempt, &sql, wanted, metric, first);
-            for (place, name) in names.iter().enumerate() {
-                query = query.param(&format!("timer{place}"), name);
-            }
-            query.fetch_all().await.map_err(|error| attempt.failure(&error))
+            let lines = asked(attempt, &sql, (wanted, metric), columns).fetch_all().await;
+            lines.map_err(|error| attempt.failure(&error))
         })?;
         Ok(lines)
     }
 
-    /// A subquery: rank `r`, iteration `i`, its place `p`, time `t` and duration `x` of each row that counts.
+    /// A subquery: timer `q` by place, `rank_code`, iteration `i`, its place `p`, time `t` and duration `x` of each row that
+    /// counts. Timer, rank and place are as narrow as they can be: the server groups by them.
     fn counting(&self, wanted: &Wanted<'_>, columns: &Columns<'_>) -> String {
         let iterations = columns.iterations;
-        let first = iterations.first().copied().unwrap_or_default();
-        let gapless = iterations
-            .iter()
-            .enumerate()
-            .all(|(place, &at)| at.checked_sub(first) == Some(place as i64));
+        let (first, last) = (iterations.first(), iterations.last());
+        let (first, last) = (first.copied().unwrap_or_default(), last.copied().unwrap_or_default());
+        let gapless = last.checked_sub(first) == Some(iterations.len() as i64 - 1);
         let place = if gapless {
-            format!(
-                "if(i < {first} OR i - {first} >= {}, -1, i - {first})",
-                iterations.len()
-            )
+            format!("i - {first}")
         } else {
             "transform(i, {numbers:Array(Int64)}, {places:Array(Int64)}, toInt64(-1))".to_owned()
         };
@@ -205,10 +200,16 @@ impl Table {
             [first, rest @ ..] if rest.iter().all(|run| run == first) => "{run:String}",
             _ => "transform(i, {numbers:Array(Int64)}, {runs:Array(String)}, '')",
         };
+        let times = self.layout.between(Some(columns.times.0), Some(columns.times.1));
         format!(
-            "SELECT r, i, {place} AS p, t, assumeNotNull(v) AS x FROM ({}) \
-             WHERE p >= 0 AND u = {run} AND ifNull(isFinite(v) AND v >= 0, 0)",
-            rows(&self.layout, wanted, " AND subname = {timer:String}")
+            "SELECT toUInt16(transform(s, {{timers:Array(String)}}, {{codes:Array(UInt16)}}, toUInt16({NOT_ASKED}))) AS q, \
+             toUInt32(r) AS rank_code, i, {place} AS p, t, assumeNotNull(v) AS x FROM ({}) \
+             WHERE q != {NOT_ASKED} AND p >= 0 AND u = {run} AND ifNull(isFinite(v) AND v >= 0, 0)",
+            rows(
+                &self.layout,
+                wanted,
+                &format!(" AND iteration >= {first} AND iteration <= {last}{times}")
+            )
         )
     }
 
@@ -217,22 +218,18 @@ impl Table {
         let counting = self.counting(wanted, columns);
         if repeated {
             format!(
-                "SELECT r, i, p, argMax(y, (t, y)) AS x, count() AS w FROM (SELECT r, i, p, t, x AS y FROM ({counting})) GROUP BY r, i, p"
+                "SELECT q, rank_code, i, p, argMax(y, (t, y)) AS x, count() AS w \
+                 FROM (SELECT q, rank_code, i, p, t, x AS y FROM ({counting})) GROUP BY q, rank_code, i, p"
             )
         } else {
-            format!("SELECT r, i, p, x, toUInt64(1) AS w FROM ({counting})")
+            format!("SELECT q, rank_code, i, p, x, toUInt64(1) AS w FROM ({counting})")
         }
     }
 
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "what is asked for, and three steps of taking it in"
-    )]
     fn fold<L, T>(
         &self,
         sql: &str,
-        wanted: &Wanted<'_>,
-        metric: usize,
+        (wanted, metric): (&Wanted<'_>, usize),
         columns: &Columns<'_>,
         begin: impl Fn() -> T,
         add: impl Fn(&mut T, &L),
@@ -244,28 +241,33 @@ impl Table {
     {
         let taken = self.session.run("read the job's rows", async |attempt| {
             let failure = |error| attempt.failure(&error);
-            let mut lines = asked(attempt, sql, wanted, metric, columns)
-                .fetch::<L>()
-                .map_err(failure)?;
+            let query = asked(attempt, sql, (wanted, metric), columns);
+            let mut lines = query.fetch::<L>().map_err(failure)?;
             let (mut taken, mut got) = (begin(), 0);
             while let Some(line) = lines.next().await.map_err(failure)? {
                 got += count(&line);
                 add(&mut taken, &line);
             }
-            whole(got, columns.counted)?;
-            Ok::<T, Failure>(taken)
+            // An answer with fewer rows than were counted before broke off, however well it ended.
+            if got < columns.counted {
+                let counted = columns.counted;
+                return Err(Failure::Cut { got, counted });
+            }
+            Ok(taken)
         })?;
         Ok(taken)
     }
 }
 
-fn asked(attempt: &Attempt<'_>, sql: &str, wanted: &Wanted<'_>, metric: usize, columns: &Columns<'_>) -> Query {
-    let places: Vec<i64> = (0..columns.iterations.len() as i64).collect();
+fn asked(attempt: &Attempt<'_>, sql: &str, (wanted, metric): (&Wanted<'_>, usize), columns: &Columns<'_>) -> Query {
+    let places = |count: usize| -> Vec<i64> { (0..count as i64).collect() };
     bound(attempt, sql, wanted, metric)
-        .param("timer", columns.timer)
+        .param("timers", columns.timers)
+        .param("codes", places(columns.timers.len()))
+        .param("shortest", columns.shortest)
         .param("length", columns.length.max(1))
         .param("numbers", columns.iterations)
-        .param("places", places)
+        .param("places", places(columns.iterations.len()))
         .param("run", columns.runs.first().copied().unwrap_or_default())
         .param("runs", columns.runs)
 }

@@ -5,7 +5,6 @@ use clickhouse::query::Query;
 use serde::Deserialize;
 
 use super::Table;
-use super::error::Failure;
 use super::layout::{Layout, NULL};
 use super::pull::Wanted;
 use super::session::Attempt;
@@ -28,6 +27,8 @@ pub struct Tally {
     pub negative: u64,
     /// The others.
     pub usable: u64,
+    /// Time of the first usable row; meaningless without one.
+    pub first_time: Micros,
     /// Time of the last usable row; meaningless without one.
     pub last_time: Micros,
 }
@@ -57,7 +58,7 @@ impl Table {
         let sql = format!(
             "SELECT s AS timer, u AS run, i AS iteration_number, countIf(isNull(v)) AS missing, \
              countIf(isNotNull(v) AND NOT isFinite(v)) AS not_finite, countIf(isFinite(v) AND v < 0) AS negative, \
-             countIf({USABLE}) AS usable, maxIf(t, {USABLE}) AS last_time \
+             countIf({USABLE}) AS usable, minIf(t, {USABLE}) AS first_time, maxIf(t, {USABLE}) AS last_time \
              FROM ({}) GROUP BY s, u, i ORDER BY s, u, i",
             rows(&self.layout, wanted, "")
         );
@@ -127,13 +128,4 @@ pub(super) fn bound(attempt: &Attempt<'_>, sql: &str, wanted: &Wanted<'_>, metri
         .param("metric", name)
         .param("first", first.unwrap_or(0).max(0))
         .param("last", last.unwrap_or(i64::MAX))
-}
-
-/// An answer with fewer rows than were summed up before broke off, however well it ended.
-pub(super) fn whole(got: u64, counted: u64) -> Result<(), Failure> {
-    if got < counted {
-        Err(Failure::Cut { got, counted })
-    } else {
-        Ok(())
-    }
 }
