@@ -47,6 +47,11 @@ pub fn run(args: &LoadArgs) -> anyhow::Result<Exit> {
     }
     let table = open_table(&args.clickhouse)?;
     interrupt::farewell("interrupted; the rows that were sent stay, loading again writes the rest");
+    if let Some(kind) = table.attributes_unwritten() {
+        tell(format_args!(
+            "attributes are not written: the table's column has type {kind}, rows go into String and JSON"
+        ));
+    }
     let progress = Progress::start("loading");
     let mut loaded = Loaded::default();
     let outcome = table.load(&found.files, &mut loaded, &|rows| progress.rows(rows));

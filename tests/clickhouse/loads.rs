@@ -306,3 +306,46 @@ fn loading_counts_what_the_table_can_not_hold() {
     assert!(first.ends_with("\t0\t1\t\t\t\t[]\t{}"), "{first}");
     assert!(second.ends_with("\t0\t2\tn\tc\tr\t[0.5,nan]\t{}"), "{second}");
 }
+
+#[test]
+fn loading_attributes_into_columns_of_other_types() {
+    let Some(database) = database("typed") else { return };
+    let workdir = Workdir::new();
+    let columns = "timestamp DateTime, job String, metric_name String, subname String, rank Int32, iteration Int32, \
+                   metric_values Array(Float64)";
+    let of = |attributes: &str| row("j", "t", 0, 1, 0.5).replace(r#""{}""#, attributes) + "\n";
+    workdir.file(
+        "j.ndjson",
+        of(r#"{"a":{"b":[1,2]}}"#) + &of("null") + &of(r#""""#) + &of("[1]") + &of(r#""{no""#),
+    );
+    for (kind, told, counts, there) in [
+        (
+            "JSON",
+            "",
+            ": 3 rows written, 0 were there already, 2 left out",
+            "[1,2]\n[]\n[]\n",
+        ),
+        (
+            "Map(String, String)",
+            "attributes are not written",
+            ": 5 rows written",
+            "",
+        ),
+    ] {
+        database.sql("DROP TABLE IF EXISTS megatron_metrics");
+        database.sql(&format!(
+            "CREATE TABLE megatron_metrics ({columns}, attributes {kind}) ENGINE = MergeTree ORDER BY job"
+        ));
+        let loaded = database.load(&workdir, &["j.ndjson"]).succeeded();
+        assert!(
+            loaded.stderr.contains(told) && loaded.stderr.contains(counts),
+            "{loaded:?}"
+        );
+        let again = database.load(&workdir, &["j.ndjson"]).succeeded();
+        assert!(again.stderr.contains(": 0 rows written"), "{again:?}");
+        if kind == "JSON" {
+            let numbers = "SELECT attributes.a.b::Array(Int64) AS numbers FROM megatron_metrics ORDER BY numbers DESC";
+            assert_eq!(database.sql(numbers), there);
+        }
+    }
+}

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::Table;
 use super::ddl::quoted;
-use super::encode::{Encoder, Row, fingerprint_sql};
+use super::encode::{Encoder, Row, fingerprint_sql, unwritten};
 use super::error::Failure;
 use super::layout::Layout;
 use super::session::{Attempt, Session};
@@ -26,7 +26,8 @@ pub struct Loaded {
     pub written: u64,
     /// Rows that the table held already.
     pub there: u64,
-    /// Rows that the table can't hold: a null, or a number too large, in a column that takes none.
+    /// Rows that the table can't hold: a null or a number too large in a column that takes none, attributes that are no
+    /// object in a column of type JSON.
     pub left_out: u64,
 }
 
@@ -57,6 +58,12 @@ impl Table {
             loaded,
         };
         scan(files, &mut loader, progress)
+    }
+
+    /// The type of the column `attributes`, where it is one into which none can be written: it keeps its default.
+    #[must_use]
+    pub fn attributes_unwritten(&self) -> Option<&str> {
+        unwritten(&self.layout)
     }
 }
 
@@ -206,7 +213,11 @@ impl Loader<'_> {
                 }
             }
             let failure = |error| attempt.failure(&error);
-            let mut body = attempt.client().insert_formatted_with(insert.clone());
+            let mut client = attempt.client();
+            if let Some((name, value)) = self.encoder.setting() {
+                client = client.with_setting(name, value);
+            }
+            let mut body = client.insert_formatted_with(insert.clone());
             for start in (0..bytes.len()).step_by(CHUNK) {
                 let end = bytes.len().min(start + CHUNK);
                 body.send(bytes.slice(start..end)).await.map_err(failure)?;
