@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
+use super::bounded::{Bounded, LONGEST};
 use super::calls::{all_of_text_array, keeps_list};
 use super::columns::Columns;
 use super::error::SourceError;
@@ -23,8 +24,11 @@ pub(super) fn open(path: &Path, delimiter: u8, columns: Columns) -> Result<CsvBa
     let mut reader = csv::ReaderBuilder::new()
         .delimiter(delimiter)
         .buffer_capacity(1 << 18)
-        .from_reader(file);
-    let header = reader.headers().map_err(|error| corrupt(path, &error))?.clone();
+        .from_reader(Bounded::new(file, LONGEST));
+    let header = reader
+        .headers()
+        .map_err(|error| corrupt(path, "the header", &error))?
+        .clone();
     let twice = |column: &&str| header.iter().filter(|name| name.trim() == *column).count() > 1;
     if let Some(column) = columns.known().find(twice) {
         return Err(SourceError::DoubleColumn {
@@ -61,7 +65,7 @@ pub(super) struct CsvBatches {
     columns: Columns,
     delimiter: u8,
     length: u64,
-    reader: csv::Reader<File>,
+    reader: csv::Reader<Bounded<File>>,
     /// Positions of [`REQUIRED`] in a record.
     required: [usize; REQUIRED.len()],
     /// Positions of [`OPTIONAL`] in a record.
@@ -90,10 +94,12 @@ impl CsvBatches {
         let begin = self.reader.position().byte();
         let mut record = csv::StringRecord::new();
         while !self.columns.is_full(rows.len(), self.reader.position().byte() - begin) {
+            let line = self.reader.position().line();
             let more = self
                 .reader
                 .read_record(&mut record)
-                .map_err(|error| corrupt(&self.path, &error))?;
+                .map_err(|error| corrupt(&self.path, &format!("line {line}"), &error))?;
+            self.reader.get_mut().renew();
             if !more {
                 self.done = true;
                 break;
@@ -185,12 +191,10 @@ impl Iterator for CsvBatches {
     }
 }
 
-fn corrupt(path: &Path, error: &csv::Error) -> SourceError {
-    let place = match error.position() {
-        Some(position) => format!("line {}", position.line()),
-        None => "the header".to_owned(),
-    };
-    SourceError::corrupt(path, place, error)
+/// The reader's own place, if it knows one, or where the record began.
+fn corrupt(path: &Path, begin: &str, error: &csv::Error) -> SourceError {
+    let place = error.position().map(|position| format!("line {}", position.line()));
+    SourceError::corrupt(path, place.unwrap_or_else(|| begin.to_owned()), error)
 }
 
 #[cfg(test)]

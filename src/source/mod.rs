@@ -5,6 +5,7 @@
 
 mod arrow;
 mod attributes;
+mod bounded;
 mod calls;
 pub mod clickhouse;
 mod columns;

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::attributes;
+use super::bounded::LONGEST;
 use super::calls::{all_of_text_array, keeps_list};
 use super::columns::Columns;
 use super::discover::SourceFile;
@@ -16,8 +17,6 @@ use super::error::SourceError;
 use super::rows::{REQUIRED, Rows, TextColumn, first_of_text_array, integer_of_text, whole};
 use super::timestamp;
 
-/// A longer line is no row, and would be held whole.
-const LONGEST_LINE: u64 = 64 << 20;
 /// What some editors write before the first letter.
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
@@ -126,7 +125,7 @@ impl NdjsonBatches {
         let mut bytes = 0;
         while !self.columns.is_full(rows.len(), bytes) {
             self.buffer.clear();
-            let read = self.input.by_ref().take(LONGEST_LINE).read_line(&mut self.buffer);
+            let read = self.input.by_ref().take(LONGEST).read_line(&mut self.buffer);
             self.line += 1;
             let read = read.map_err(|error| match error.kind() {
                 // Bytes that are no text, such as half a letter where a file was cut.
@@ -138,7 +137,7 @@ impl NdjsonBatches {
                 self.done = true;
                 break;
             }
-            if read as u64 == LONGEST_LINE {
+            if read as u64 == LONGEST {
                 let reason = "the line does not end within 64 MB; is this one JSON object a line?";
                 return Err(SourceError::corrupt(&self.path, self.place(), reason));
             }
