@@ -30,6 +30,14 @@ impl Columns {
         REQUIRED.iter().chain(&OPTIONAL).chain(stored).copied()
     }
 
+    /// How many batches are worked on at once: whole rows are many bytes and little work.
+    pub(super) fn at_once(self) -> usize {
+        match self {
+            Self::Analysed => rayon::current_num_threads(),
+            Self::Stored => 1,
+        }
+    }
+
     /// Whether a batch of so many rows, read from so many bytes, is full.
     pub(super) fn is_full(self, rows: usize, bytes: u64) -> bool {
         match self {

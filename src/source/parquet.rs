@@ -72,7 +72,10 @@ pub(super) fn plan(
         alone.row_groups = vec![group.clone()];
         alone.num_rows = group.num_rows();
         let alone = Arc::new(alone);
-        let bytes = decoded_bytes(group, columns);
+        let bytes = match kind {
+            Columns::Analysed => decoded_bytes(group, columns),
+            Columns::Stored => decoded_bytes(group, columns).max(bytes_of_values(group)),
+        };
         let batch = kind.batch(group.num_rows(), bytes);
         for first_row in (0..group.num_rows()).step_by(batch) {
             parts.push(Part {
@@ -151,6 +154,15 @@ fn check_marks(path: &Path, file: &File) -> Result<(), SourceError> {
         return Err(SourceError::corrupt(path, "the footer", reason));
     }
     file.rewind().map_err(SourceError::io(path))
+}
+
+/// Bytes of all the numbers of a row group, of which a dictionary makes few where they repeat.
+fn bytes_of_values(group: &RowGroupMetadata) -> usize {
+    let chunks = group.columns_under_root_iter("metric_values").into_iter().flatten();
+    let values: i64 = chunks.map(|chunk| chunk.num_values()).sum();
+    usize::try_from(values)
+        .unwrap_or_default()
+        .saturating_mul(size_of::<f64>())
 }
 
 /// Bytes that the columns of a row group take uncompressed.

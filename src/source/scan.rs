@@ -107,7 +107,7 @@ pub fn scan<S: Scan>(files: &[SourceFile], scan: &mut S, progress: &dyn Fn(u64))
                     scan.skipped(part);
                     passed += part.rows as u64;
                 }
-                for few in in_flight(&parts, 2 * rayon::current_num_threads()) {
+                for few in in_flight(&parts, 2 * columns.at_once()) {
                     let digests: Vec<_> = few
                         .par_iter()
                         .map(|part| part.read().map(|rows| (rows.len(), scan.digest(rows))))
@@ -148,11 +148,7 @@ fn drain<S: Scan>(
     passed: &mut u64,
     progress: &dyn Fn(u64),
 ) -> Result<(), SourceError> {
-    // Whole rows are many bytes and little work.
-    let at_once = match scan.columns() {
-        Columns::Analysed => rayon::current_num_threads(),
-        Columns::Stored => 1,
-    };
+    let at_once = scan.columns().at_once();
     loop {
         let few: Vec<_> = batches.by_ref().take(at_once).collect();
         if few.is_empty() {
