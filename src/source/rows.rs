@@ -77,11 +77,12 @@ pub struct Rows {
     /// First element of `metric_values`: seconds for a timer, position for a group. Empty when only keys were read.
     pub value: Vec<Option<f64>>,
     /// All of `metric_values` where a row tells the single calls of a transfer ([`TRANSFER_TIMERS`](super::TRANSFER_TIMERS)
-    /// in [`TRACE`](super::TRACE) rows), seconds; no element for other rows. Of every row where [`Columns::Stored`] are read.
+    /// in [`TRACE`](super::TRACE) rows), seconds; no element for other rows. Of every row where
+    /// [`Columns::Stored`](super::Columns::Stored) are read.
     pub calls: Lists,
-    /// Cluster of the machine; only where [`Columns::Stored`] are read.
+    /// Cluster of the machine; only where [`Columns::Stored`](super::Columns::Stored) are read.
     pub cluster: Option<TextColumn>,
-    /// What the writer told besides, JSON mostly; only where [`Columns::Stored`] are read.
+    /// What the writer told besides, JSON mostly; only where [`Columns::Stored`](super::Columns::Stored) are read.
     pub attributes: Option<TextColumn>,
 }
 
@@ -117,7 +118,7 @@ pub const REQUIRED: [&str; 7] = [
 ];
 /// The columns that may be missing.
 pub const OPTIONAL: [&str; 2] = ["node", "rerun_uuid"];
-/// Those of them that a table stores and no analysis needs.
+/// Further ones that may be missing, which a table stores and no analysis needs.
 pub const STORED: [&str; 2] = ["cluster", "attributes"];
 
 /// A whole number from a float: data frames turn integers with a gap into floats.

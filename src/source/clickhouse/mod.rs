@@ -2,8 +2,9 @@
 //!
 //! [`Table::open`] looks at the table's columns and engine; [`Table::pull`] counts a job's rows on the server, by
 //! reason, and passes those of the window through a [`Scan`]. The server filters and sums up whatever need not travel.
-//! No setting is sent, so that a user with `readonly = 1` will do. Queries have deadlines, run again when they failed in
-//! passing, and an answer that broke off, or that ends well with too few rows, is thrown away.
+//! No setting is sent, so that a user with `readonly = 1` will do (a load into a column of type JSON needs one). Queries
+//! have deadlines, run again when they failed in passing, and an answer that broke off, or that ends well with too few
+//! rows, is thrown away.
 
 mod connect;
 mod counts;
