@@ -10,13 +10,13 @@ use super::progress::Progress;
 use super::source::{notice, open_table, server};
 use super::stdout::tell;
 use crate::interrupt;
-use crate::source::clickhouse::{Place, Table};
+use crate::source::clickhouse::{Loaded, Place, Table};
 use crate::source::discover;
 
 /// Arguments of `load`.
 #[derive(Debug, Args)]
 pub struct LoadArgs {
-    /// Parquet files, or folders or glob patterns of such
+    /// Parquet, CSV, NDJSON or Arrow files, folders or glob patterns; `-` is NDJSON on standard input
     #[arg(required = true, value_name = "FILE")]
     input: Vec<PathBuf>,
     /// Make the table where it is missing, as `schema` prints it
@@ -35,6 +35,9 @@ pub struct LoadArgs {
 /// No server named, a server that fails, files that can't be read.
 pub fn run(args: &LoadArgs) -> anyhow::Result<Exit> {
     let found = discover(&args.input)?;
+    for path in &found.passed_over {
+        tell(format_args!("passed over for its ending: {}", path.display()));
+    }
     if args.create {
         let place = match &args.cluster {
             None => Place::Single,
@@ -44,15 +47,26 @@ pub fn run(args: &LoadArgs) -> anyhow::Result<Exit> {
     }
     let table = open_table(&args.clickhouse)?;
     interrupt::farewell("interrupted; the rows that were sent stay, loading again writes the rest");
+    if let Some(kind) = table.attributes_unwritten() {
+        tell(format_args!(
+            "attributes are not written: the table's column has type {kind}, rows go into String and JSON"
+        ));
+    }
     let progress = Progress::start("loading");
-    let loaded = table.load(&found.files, &|rows| progress.rows(rows))?;
+    let mut loaded = Loaded::default();
+    let outcome = table.load(&found.files, &mut loaded, &|rows| progress.rows(rows));
     drop(progress);
     tell(format_args!(
-        "{}: {} rows written, {} were there already, {} left out because the table can't hold them",
+        "{}: {} rows written, {} were there already, {} left out because the table can't hold them{}",
         table.name(),
         loaded.written,
         loaded.there,
-        loaded.left_out
+        loaded.left_out,
+        match outcome {
+            Ok(()) => "",
+            Err(_) => "; then it broke off, and loading again writes the rest",
+        }
     ));
+    outcome?;
     Ok(Exit::Success)
 }

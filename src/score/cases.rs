@@ -7,7 +7,7 @@ use super::error::{CaseError, ScoreError};
 use super::truth::Truth;
 use crate::job::{Collector, Job, Selection, load};
 use crate::simulate::{LABELS, Label, Scenario, SimulateError, simulate_into};
-use crate::source::{Format, Scan, SourceError, SourceFile, rows_of};
+use crate::source::{Columns, Format, Scan, SourceError, SourceFile, rows_of};
 use crate::suite::{Kind, NoiseLevel, WARMUP};
 
 /// Where a job's rows come from.
@@ -152,7 +152,7 @@ pub fn simulated_job(scenario: &Scenario, warmup: u32) -> Result<(Job, Label), C
     let mut collector = Collector::new(&selection);
     let mut refused: Option<SourceError> = None;
     let label = simulate_into(scenario, |frame| {
-        let absorbed = rows_of(Path::new("simulation"), &frame)
+        let absorbed = rows_of(Path::new("simulation"), &frame, Columns::Analysed)
             .map(|rows| collector.digest(rows))
             .and_then(|digest| collector.absorb(digest));
         if let Err(error) = absorbed {

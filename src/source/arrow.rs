@@ -10,11 +10,11 @@ use polars_arrow::datatypes::ArrowSchema;
 use polars_arrow::io::ipc::read::{FileReader, StreamReader, StreamState, read_file_metadata, read_stream_metadata};
 use polars_arrow::record_batch::RecordBatchT;
 
+use super::columns::Columns;
 use super::error::SourceError;
 use super::frame::{rows_of, wanted_columns};
 use super::guard::guarded;
 use super::rows::Rows;
-use super::scan::BATCH_ROWS;
 
 type Input = BufReader<File>;
 type RecordBatch = RecordBatchT<Box<dyn Array>>;
@@ -23,7 +23,7 @@ type RecordBatch = RecordBatchT<Box<dyn Array>>;
 ///
 /// # Errors
 /// A file that can't be read, is empty, is no Arrow file, or lacks a column.
-pub(super) fn open(path: &Path) -> Result<ArrowBatches, SourceError> {
+pub(super) fn open(path: &Path, columns: Columns) -> Result<ArrowBatches, SourceError> {
     let file = File::open(path).map_err(SourceError::io(path))?;
     let mut input = BufReader::with_capacity(1 << 18, file);
     let mut head = Vec::new();
@@ -35,8 +35,8 @@ pub(super) fn open(path: &Path) -> Result<ArrowBatches, SourceError> {
     input.rewind().map_err(SourceError::io(path))?;
     let blocks = match head.as_slice() {
         [] => return Err(SourceError::Empty(path.to_owned())),
-        [b'A', b'R', b'R', b'O', b'W', b'1', ..] => open_file(path, input)?,
-        [0xff, 0xff, 0xff, 0xff, ..] => open_stream(path, input)?,
+        [b'A', b'R', b'R', b'O', b'W', b'1', ..] => open_file(path, input, columns)?,
+        [0xff, 0xff, 0xff, 0xff, ..] => open_stream(path, input, columns)?,
         _ => {
             return Err(SourceError::WrongFormat {
                 path: path.to_owned(),
@@ -47,9 +47,11 @@ pub(super) fn open(path: &Path) -> Result<ArrowBatches, SourceError> {
     };
     Ok(ArrowBatches {
         path: path.to_owned(),
+        columns,
         blocks,
         number: 0,
         rest: DataFrame::empty(),
+        batch: 1,
         done: false,
     })
 }
@@ -57,10 +59,13 @@ pub(super) fn open(path: &Path) -> Result<ArrowBatches, SourceError> {
 /// The batches of one file.
 pub(super) struct ArrowBatches {
     path: PathBuf,
+    columns: Columns,
     blocks: Blocks,
     number: usize,
     /// What is left of the record batch at hand.
     rest: DataFrame,
+    /// How many of its rows are taken at a time.
+    batch: usize,
     done: bool,
 }
 
@@ -69,28 +74,28 @@ enum Blocks {
     Stream(Box<StreamReader<Input>>),
 }
 
-fn open_file(path: &Path, mut input: Input) -> Result<Blocks, SourceError> {
+fn open_file(path: &Path, mut input: Input, columns: Columns) -> Result<Blocks, SourceError> {
     let metadata = guarded(|| read_file_metadata(&mut input))
         .map_err(|reason| SourceError::corrupt(path, "the footer", reason))?;
-    let projection = projection(path, &metadata.schema)?;
+    let projection = projection(path, &metadata.schema, columns)?;
     let reader = guarded(|| Ok::<_, String>(FileReader::new(input, metadata, Some(projection), None)))
         .map_err(|reason| SourceError::corrupt(path, "the schema", reason))?;
     Ok(Blocks::File(Box::new(reader)))
 }
 
-fn open_stream(path: &Path, mut input: Input) -> Result<Blocks, SourceError> {
+fn open_stream(path: &Path, mut input: Input, columns: Columns) -> Result<Blocks, SourceError> {
     let metadata = guarded(|| read_stream_metadata(&mut input))
         .map_err(|reason| SourceError::corrupt(path, "the schema", reason))?;
-    let projection = projection(path, &metadata.schema)?;
+    let projection = projection(path, &metadata.schema, columns)?;
     let reader = guarded(|| Ok::<_, String>(StreamReader::new(input, metadata, Some(projection))))
         .map_err(|reason| SourceError::corrupt(path, "the schema", reason))?;
     Ok(Blocks::Stream(Box::new(reader)))
 }
 
 /// Positions of the wanted columns, ascending.
-fn projection(path: &Path, schema: &ArrowSchema) -> Result<Vec<usize>, SourceError> {
+fn projection(path: &Path, schema: &ArrowSchema, columns: Columns) -> Result<Vec<usize>, SourceError> {
     let names: Vec<&str> = schema.iter_names().map(|name| name.as_str()).collect();
-    let wanted = wanted_columns(path, &names, true)?;
+    let wanted = wanted_columns(path, &names, columns)?;
     let positions = names
         .iter()
         .enumerate()
@@ -125,7 +130,10 @@ impl Iterator for ArrowBatches {
             }
             let blocks = &mut self.blocks;
             match guarded(|| blocks.next().map(|batch| batch.map(DataFrame::from))) {
-                Ok(Some(frame)) => self.rest = frame,
+                Ok(Some(frame)) => {
+                    self.batch = self.columns.batch(frame.height(), frame.estimated_size());
+                    self.rest = frame;
+                }
                 Ok(None) => self.done = true,
                 Err(reason) => {
                     self.done = true;
@@ -135,9 +143,9 @@ impl Iterator for ArrowBatches {
             }
             self.number += 1;
         }
-        let (part, rest) = self.rest.split_at(BATCH_ROWS.min(self.rest.height()) as i64);
+        let (part, rest) = self.rest.split_at(self.batch.min(self.rest.height()) as i64);
         self.rest = rest;
-        let rows = rows_of(&self.path, &part);
+        let rows = rows_of(&self.path, &part, self.columns);
         if rows.is_err() {
             self.done = true;
             self.rest = DataFrame::empty();

@@ -93,7 +93,10 @@ pub(super) fn keeps_list(metric: Option<&str>, timer: Option<&str>) -> bool {
 ///
 /// The caller has found the text to be an array.
 pub(super) fn all_of_text_array(text: &str) -> impl Iterator<Item = f64> {
-    let inner = text.trim().trim_start_matches('[').trim_end_matches(']');
+    let inner = match text.trim() {
+        "null" => "",
+        array => array.trim_start_matches('[').trim_end_matches(']'),
+    };
     let number = |element: &str| element.trim().trim_matches(['"', '\'']).parse().unwrap_or(f64::NAN);
     inner.split(',').filter(|_| !inner.trim().is_empty()).map(number)
 }
@@ -128,6 +131,7 @@ mod tests {
         let all = |text| all_of_text_array(text).collect::<Vec<f64>>();
         assert_eq!(all(" [1, 2.5,\"3\"] "), [1.0, 2.5, 3.0]);
         assert!(all("[]").is_empty() && all("[ ]").is_empty());
-        assert!(all("[1,null]")[1].is_nan());
+        assert!(all("").is_empty() && all("null").is_empty());
+        assert!(all("[1,null]")[1].is_nan() && all("[null]")[0].is_nan());
     }
 }

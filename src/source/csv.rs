@@ -1,30 +1,36 @@
 //! CSV and TSV with a header line, read row by row.
 
 use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
+use super::bounded::{Bounded, LONGEST};
 use super::calls::{all_of_text_array, keeps_list};
+use super::columns::Columns;
 use super::error::SourceError;
-use super::rows::{OPTIONAL, REQUIRED, Rows, TextColumn, first_of_text_array, integer_of_text};
-use super::scan::BATCH_ROWS;
+use super::rows::{OPTIONAL, REQUIRED, Rows, STORED, TextColumn, first_of_text_array, integer_of_text};
 use super::timestamp;
 
 /// Opens a file and reads its header.
 ///
 /// # Errors
 /// A file that can't be read, is empty, or lacks a column.
-pub(super) fn open(path: &Path, delimiter: u8) -> Result<CsvBatches, SourceError> {
+pub(super) fn open(path: &Path, delimiter: u8, columns: Columns) -> Result<CsvBatches, SourceError> {
     let file = File::open(path).map_err(SourceError::io(path))?;
-    if file.metadata().map_err(SourceError::io(path))?.len() == 0 {
+    let length = file.metadata().map_err(SourceError::io(path))?.len();
+    if length == 0 {
         return Err(SourceError::Empty(path.to_owned()));
     }
     let mut reader = csv::ReaderBuilder::new()
         .delimiter(delimiter)
         .buffer_capacity(1 << 18)
-        .from_reader(file);
-    let header = reader.headers().map_err(|error| corrupt(path, &error))?.clone();
+        .from_reader(Bounded::new(file, LONGEST));
+    let header = reader
+        .headers()
+        .map_err(|error| corrupt(path, "the header", &error))?
+        .clone();
     let twice = |column: &&str| header.iter().filter(|name| name.trim() == *column).count() > 1;
-    if let Some(column) = REQUIRED.into_iter().chain(OPTIONAL).find(twice) {
+    if let Some(column) = columns.known().find(twice) {
         return Err(SourceError::DoubleColumn {
             path: path.to_owned(),
             column,
@@ -41,9 +47,14 @@ pub(super) fn open(path: &Path, delimiter: u8) -> Result<CsvBatches, SourceError
     }
     Ok(CsvBatches {
         path: path.to_owned(),
+        columns,
+        delimiter,
+        length,
         reader,
         required,
         optional: OPTIONAL.map(position),
+        stored: STORED.map(|column| position(column).filter(|_| columns.all())),
+        last: None,
         done: false,
     })
 }
@@ -51,11 +62,18 @@ pub(super) fn open(path: &Path, delimiter: u8) -> Result<CsvBatches, SourceError
 /// The batches of one file.
 pub(super) struct CsvBatches {
     path: PathBuf,
-    reader: csv::Reader<File>,
+    columns: Columns,
+    delimiter: u8,
+    length: u64,
+    reader: csv::Reader<Bounded<File>>,
     /// Positions of [`REQUIRED`] in a record.
     required: [usize; REQUIRED.len()],
     /// Positions of [`OPTIONAL`] in a record.
     optional: [Option<usize>; OPTIONAL.len()],
+    /// Positions of [`STORED`] in a record.
+    stored: [Option<usize>; STORED.len()],
+    /// Where the last record began, if all of it is stored.
+    last: Option<csv::Position>,
     done: bool,
 }
 
@@ -63,20 +81,31 @@ impl CsvBatches {
     fn batch(&mut self) -> Result<Rows, SourceError> {
         let [timestamp, job, metric_name, subname, rank, iteration, values] = self.required;
         let [node, rerun_uuid] = self.optional;
+        let [cluster, attributes] = self.stored;
+        let column = |position: Option<usize>| position.map(|_| TextColumn::default());
         let mut rows = Rows {
-            node: node.map(|_| TextColumn::default()),
-            rerun_uuid: rerun_uuid.map(|_| TextColumn::default()),
+            node: column(node),
+            rerun_uuid: column(rerun_uuid),
+            cluster: column(cluster),
+            attributes: column(attributes),
             ..Rows::default()
         };
+        let all = self.columns.all();
+        let begin = self.reader.position().byte();
         let mut record = csv::StringRecord::new();
-        while rows.len() < BATCH_ROWS {
+        while !self.columns.is_full(rows.len(), self.reader.position().byte() - begin) {
+            let line = self.reader.position().line();
             let more = self
                 .reader
                 .read_record(&mut record)
-                .map_err(|error| corrupt(&self.path, &error))?;
+                .map_err(|error| corrupt(&self.path, &format!("line {line}"), &error))?;
+            self.reader.get_mut().renew();
             if !more {
                 self.done = true;
                 break;
+            }
+            if all {
+                self.last = record.position().cloned();
             }
             let field = |position: usize| record.get(position);
             let text = |position: usize| field(position).filter(|&cell| cell != NULL);
@@ -91,17 +120,59 @@ impl CsvBatches {
                 SourceError::corrupt(&self.path, format!("line {line}, column `metric_values`"), reason)
             })?;
             rows.value.push(first);
-            let list = text(values).filter(|_| keeps_list(text(metric_name), text(subname)));
+            let list = text(values).filter(|_| all || keeps_list(text(metric_name), text(subname)));
             rows.calls.push(list.into_iter().flat_map(all_of_text_array));
-            if let (Some(column), Some(position)) = (&mut rows.node, node) {
-                column.push(text(position));
+            for (column, position) in [
+                (&mut rows.node, node),
+                (&mut rows.rerun_uuid, rerun_uuid),
+                (&mut rows.cluster, cluster),
+                (&mut rows.attributes, attributes),
+            ] {
+                if let (Some(column), Some(position)) = (column, position) {
+                    column.push(text(position));
+                }
             }
-            if let (Some(column), Some(position)) = (&mut rows.rerun_uuid, rerun_uuid) {
-                column.push(text(position));
-            }
+        }
+        if all && self.reader.position().byte() >= self.length {
+            self.check_end()?;
         }
         Ok(rows)
     }
+
+    /// Refuses a last record that may have been cut: half a cell would be stored as if it were whole, and the row that
+    /// is meant would come beside it with the next load. What is read anew here was held as a record just before.
+    fn check_end(&mut self) -> Result<(), SourceError> {
+        let Some(last) = self.last.take() else { return Ok(()) };
+        let mut tail = Vec::new();
+        File::open(&self.path)
+            .and_then(|mut file| {
+                file.seek(SeekFrom::Start(last.byte()))?;
+                file.read_to_end(&mut tail)
+            })
+            .map_err(SourceError::io(&self.path))?;
+        if ends_whole(&tail, self.delimiter) {
+            return Ok(());
+        }
+        let reason = "the file breaks off in this line, or lacks the line break at its end; export it again, or add \
+                      the line break if the line is whole";
+        Err(SourceError::corrupt(
+            &self.path,
+            format!("line {}", last.line()),
+            reason,
+        ))
+    }
+}
+
+/// Whether what follows the text would be a record of its own: its last line is ended and no quote is open.
+fn ends_whole(text: &[u8], delimiter: u8) -> bool {
+    const NEXT: &[u8] = b"\0";
+    let mut reader = csv::ReaderBuilder::new()
+        .delimiter(delimiter)
+        .has_headers(false)
+        .flexible(true)
+        .from_reader(text.chain(NEXT));
+    let last = reader.byte_records().last();
+    matches!(last, Some(Ok(record)) if record.len() == 1 && record.get(0) == Some(NEXT))
 }
 
 /// How ClickHouse writes a null in CSV.
@@ -120,10 +191,30 @@ impl Iterator for CsvBatches {
     }
 }
 
-fn corrupt(path: &Path, error: &csv::Error) -> SourceError {
-    let place = match error.position() {
-        Some(position) => format!("line {}", position.line()),
-        None => "the header".to_owned(),
-    };
-    SourceError::corrupt(path, place, error)
+/// The reader's own place, if it knows one, or where the record began.
+fn corrupt(path: &Path, begin: &str, error: &csv::Error) -> SourceError {
+    let place = error.position().map(|position| format!("line {}", position.line()));
+    SourceError::corrupt(path, place.unwrap_or_else(|| begin.to_owned()), error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_that_was_cut_is_told_from_a_whole_one() {
+        for whole in [
+            "a,b\n",
+            "a,b\r\n",
+            "\na,\"b\n\"\n",
+            "a,\"\"\"\"\n",
+            "a,b\n\n",
+            "a,b\"\n",
+        ] {
+            assert!(ends_whole(whole.as_bytes(), b','), "{whole:?}");
+        }
+        for cut in ["a,b", "a,", "a", "a,\"b", "a,\"b\n", "a,\"b\"", "a,\"\"\"\n"] {
+            assert!(!ends_whole(cut.as_bytes(), b','), "{cut:?}");
+        }
+    }
 }

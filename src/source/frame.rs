@@ -5,19 +5,20 @@ use std::path::Path;
 use polars::prelude::*;
 
 use super::calls::{KeepsLists, Lists, all_of_text_array};
+use super::columns::Columns;
 use super::error::SourceError;
-use super::rows::{OPTIONAL, REQUIRED, Rows, TextColumn, first_of_text_array, integer_of_text, whole};
+use super::rows::{REQUIRED, Rows, TextColumn, first_of_text_array, integer_of_text, whole};
 use super::timestamp::{self, Micros};
 
 /// The columns to ask a file for.
 ///
 /// # Errors
 /// A required column that the file lacks, with those that it has.
-pub(super) fn wanted_columns(path: &Path, there: &[&str], with_values: bool) -> Result<Vec<String>, SourceError> {
-    let known = REQUIRED.iter().chain(&OPTIONAL);
-    if let Some(&column) = known
+pub(super) fn wanted_columns(path: &Path, there: &[&str], columns: Columns) -> Result<Vec<String>, SourceError> {
+    let known = columns.known();
+    if let Some(column) = known
         .clone()
-        .find(|&column| there.iter().filter(|name| *name == column).count() > 1)
+        .find(|column| there.iter().filter(|name| *name == column).count() > 1)
     {
         return Err(SourceError::DoubleColumn {
             path: path.to_owned(),
@@ -33,8 +34,6 @@ pub(super) fn wanted_columns(path: &Path, there: &[&str], with_values: bool) -> 
         });
     }
     Ok(known
-        .copied()
-        .filter(|&column| with_values || column != "metric_values")
         .filter(|column| there.contains(column))
         .map(str::to_owned)
         .collect())
@@ -44,11 +43,18 @@ pub(super) fn wanted_columns(path: &Path, there: &[&str], with_values: bool) -> 
 ///
 /// # Errors
 /// A column whose type can't stand for what the contract asks for.
-pub(crate) fn rows_of(path: &Path, frame: &DataFrame) -> Result<Rows, SourceError> {
-    let reader = Columns { path, frame };
+pub(crate) fn rows_of(path: &Path, frame: &DataFrame, columns: Columns) -> Result<Rows, SourceError> {
+    let reader = Frame { path, frame };
     let (metric_name, subname) = (reader.text("metric_name")?, reader.text("subname")?);
     let keeps = KeepsLists::new(&metric_name, &subname);
-    let keeps = |row: usize| keeps.any() && keeps.row(metric_name.codes[row], subname.codes[row]);
+    let keeps = |row: usize| columns.all() || keeps.any() && keeps.row(metric_name.codes[row], subname.codes[row]);
+    let stored = |column| {
+        if columns.all() {
+            reader.optional_text(column)
+        } else {
+            Ok(None)
+        }
+    };
     let (value, calls) = match frame.column("metric_values") {
         Ok(_) => reader.values("metric_values", &keeps)?,
         Err(_) => (Vec::new(), Lists::default()),
@@ -62,17 +68,19 @@ pub(crate) fn rows_of(path: &Path, frame: &DataFrame) -> Result<Rows, SourceErro
         iteration: reader.integers("iteration")?,
         node: reader.optional_text("node")?,
         rerun_uuid: reader.optional_text("rerun_uuid")?,
+        cluster: stored("cluster")?,
+        attributes: stored("attributes")?,
         value,
         calls,
     })
 }
 
-struct Columns<'a> {
+struct Frame<'a> {
     path: &'a Path,
     frame: &'a DataFrame,
 }
 
-impl Columns<'_> {
+impl Frame<'_> {
     fn series(&self, column: &'static str) -> Result<Series, SourceError> {
         self.frame
             .column(column)
@@ -274,7 +282,7 @@ mod tests {
         for time in &times {
             for rank in &ranks {
                 let frame = frame_with(time.clone(), rank.clone(), arrays(&[&[0.5, 0.25]]));
-                let rows = rows_of(Path::new("x"), &frame).expect("rows");
+                let rows = rows_of(Path::new("x"), &frame, Columns::Analysed).expect("rows");
                 assert_eq!(rows.timestamp, [Some(moment)], "{time:?}");
                 assert_eq!(rows.rank, [Some(5)], "{rank:?}");
                 assert_eq!(rows.value, [Some(0.5)]);
@@ -287,10 +295,16 @@ mod tests {
         let time = Column::new("timestamp".into(), [0u32, 1]);
         let rank = Column::new("rank".into(), [0i32, 1]);
         let frame = frame_with(time.clone(), rank.clone(), arrays(&[&[], &[2.0]]));
-        assert_eq!(rows_of(Path::new("x"), &frame).expect("rows").value, [None, Some(2.0)]);
+        assert_eq!(
+            rows_of(Path::new("x"), &frame, Columns::Analysed).expect("rows").value,
+            [None, Some(2.0)]
+        );
         let text = Column::new("metric_values".into(), ["[]", "[0.5]"]);
         let frame = frame_with(time, rank, text);
-        assert_eq!(rows_of(Path::new("x"), &frame).expect("rows").value, [None, Some(0.5)]);
+        assert_eq!(
+            rows_of(Path::new("x"), &frame, Columns::Analysed).expect("rows").value,
+            [None, Some(0.5)]
+        );
     }
 
     #[test]
@@ -307,7 +321,7 @@ mod tests {
                 .with_column(Column::new("metric_name".into(), ["megatron_timers_trace"; 2]))
                 .and_then(|frame| frame.with_column(Column::new("subname".into(), ["forward-compute", "forward-recv"])))
                 .expect("columns of one length");
-            let rows = rows_of(Path::new("x"), &frame).expect("rows");
+            let rows = rows_of(Path::new("x"), &frame, Columns::Analysed).expect("rows");
             assert_eq!(rows.value, [Some(0.5), Some(2.0)]);
             assert!(rows.calls.get(0).is_empty());
             assert_eq!(rows.calls.get(1), [2.0, 2.5, 3.0, 3.25]);
@@ -319,7 +333,7 @@ mod tests {
         let time = Column::new("timestamp".into(), [0u32]);
         let rank = Column::new("rank".into(), [0i32]);
         let frame = frame_with(time, rank, Column::new("metric_values".into(), [1.5f64]));
-        let error = rows_of(Path::new("x.parquet"), &frame)
+        let error = rows_of(Path::new("x.parquet"), &frame, Columns::Analysed)
             .expect_err("not an array")
             .to_string();
         assert!(error.contains("`metric_values`") && error.contains("f64"), "{error}");

@@ -4,8 +4,11 @@
 //! makes [`Rows`] too and feeds the same scans.
 
 mod arrow;
+mod attributes;
+mod bounded;
 mod calls;
 pub mod clickhouse;
+mod columns;
 mod csv;
 mod discover;
 mod error;
@@ -16,12 +19,12 @@ mod parquet;
 mod rows;
 mod scan;
 pub mod timestamp;
-mod whole;
 
 pub use calls::{INTERLEAVED_TIMERS, Lists, TRACE, TRANSFER_TIMERS, is_transfer};
+pub use columns::Columns;
 pub use discover::{Discovered, ENDINGS, Format, SourceFile, discover};
 pub use error::SourceError;
 pub(crate) use frame::rows_of;
-pub use rows::{OPTIONAL, REQUIRED, Rows, TextColumn};
+pub use rows::{OPTIONAL, REQUIRED, Rows, STORED, TextColumn};
 pub use scan::{Need, PartStatistics, Scan, scan};
 pub use timestamp::Micros;

@@ -2,21 +2,21 @@
 
 use std::borrow::Cow;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::path::PathBuf;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::attributes;
+use super::bounded::LONGEST;
 use super::calls::{all_of_text_array, keeps_list};
+use super::columns::Columns;
 use super::discover::SourceFile;
 use super::error::SourceError;
 use super::rows::{REQUIRED, Rows, TextColumn, first_of_text_array, integer_of_text, whole};
-use super::scan::BATCH_ROWS;
 use super::timestamp;
 
-/// A longer line is no row, and would be held whole.
-const LONGEST_LINE: u64 = 64 << 20;
 /// What some editors write before the first letter.
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
@@ -24,7 +24,7 @@ const BYTE_ORDER_MARK: char = '\u{feff}';
 ///
 /// # Errors
 /// A file that can't be read or is empty.
-pub(super) fn open(file: &SourceFile) -> Result<NdjsonBatches, SourceError> {
+pub(super) fn open(file: &SourceFile, columns: Columns) -> Result<NdjsonBatches, SourceError> {
     let input: Box<dyn BufRead> = if file.is_stdin() {
         Box::new(BufReader::new(std::io::stdin()))
     } else {
@@ -36,6 +36,7 @@ pub(super) fn open(file: &SourceFile) -> Result<NdjsonBatches, SourceError> {
     };
     Ok(NdjsonBatches {
         path: file.path.clone(),
+        columns,
         input,
         line: 0,
         buffer: String::new(),
@@ -46,6 +47,7 @@ pub(super) fn open(file: &SourceFile) -> Result<NdjsonBatches, SourceError> {
 /// The batches of one file.
 pub(super) struct NdjsonBatches {
     path: PathBuf,
+    columns: Columns,
     input: Box<dyn BufRead>,
     line: u64,
     buffer: String,
@@ -72,6 +74,15 @@ struct Line<'a> {
     node: Option<Cow<'a, str>>,
     #[serde(borrow)]
     rerun_uuid: Option<Cow<'a, str>>,
+}
+
+/// What an analysis does not look at: read apart, so that it can't stumble over it either.
+#[derive(Deserialize)]
+struct StoredLine<'a> {
+    #[serde(borrow)]
+    cluster: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    attributes: Option<&'a RawValue>,
 }
 
 /// A number, or a number or time in quotes.
@@ -107,18 +118,26 @@ impl NdjsonBatches {
         let mut rows = Rows {
             node: Some(TextColumn::default()),
             rerun_uuid: Some(TextColumn::default()),
+            cluster: self.columns.all().then(TextColumn::default),
+            attributes: self.columns.all().then(TextColumn::default),
             ..Rows::default()
         };
-        while rows.len() < BATCH_ROWS {
+        let mut bytes = 0;
+        while !self.columns.is_full(rows.len(), bytes) {
             self.buffer.clear();
-            let read = self.input.by_ref().take(LONGEST_LINE).read_line(&mut self.buffer);
+            let read = self.input.by_ref().take(LONGEST).read_line(&mut self.buffer);
             self.line += 1;
-            let read = read.map_err(SourceError::io(&self.path))?;
+            let read = read.map_err(|error| match error.kind() {
+                // Bytes that are no text, such as half a letter where a file was cut.
+                ErrorKind::InvalidData => SourceError::corrupt(&self.path, self.place(), error),
+                _ => SourceError::io(&self.path)(error),
+            })?;
+            bytes += read as u64;
             if read == 0 {
                 self.done = true;
                 break;
             }
-            if read as u64 == LONGEST_LINE {
+            if read as u64 == LONGEST {
                 let reason = "the line does not end within 64 MB; is this one JSON object a line?";
                 return Err(SourceError::corrupt(&self.path, self.place(), reason));
             }
@@ -136,8 +155,7 @@ impl NdjsonBatches {
     }
 
     fn push(&self, rows: &mut Rows) -> Result<(), SourceError> {
-        let line: Line = serde_json::from_str(&self.buffer)
-            .map_err(|reason| SourceError::corrupt(&self.path, self.place(), reason))?;
+        let line: Line = serde_json::from_str(&self.buffer).map_err(|error| self.no_row(&error))?;
         let there = [
             line.timestamp.is_some(),
             line.job.is_some(),
@@ -159,7 +177,8 @@ impl NdjsonBatches {
         rows.value.push(first.map_err(|reason| {
             SourceError::corrupt(&self.path, format!("{}, column `metric_values`", self.place()), reason)
         })?);
-        let list = values.filter(|_| keeps_list(line.metric_name.as_deref(), line.subname.as_deref()));
+        let all = self.columns.all();
+        let list = values.filter(|_| all || keeps_list(line.metric_name.as_deref(), line.subname.as_deref()));
         rows.calls.push(list.into_iter().flat_map(all_of_text_array));
         rows.timestamp.push(line.timestamp.and_then(|cell| cell.time()));
         rows.job.push(line.job.as_deref());
@@ -173,13 +192,32 @@ impl NdjsonBatches {
         if let Some(column) = &mut rows.rerun_uuid {
             column.push(line.rerun_uuid.as_deref());
         }
+        if let (Some(cluster), Some(attributes)) = (&mut rows.cluster, &mut rows.attributes) {
+            let line: StoredLine = serde_json::from_str(&self.buffer).map_err(|error| self.no_row(&error))?;
+            cluster.push(line.cluster.as_deref());
+            let text = line.attributes.map(attributes::text_of).transpose();
+            let text = text.map_err(|reason| {
+                SourceError::corrupt(&self.path, format!("{}, column `attributes`", self.place()), reason)
+            })?;
+            attributes.push(text.as_deref());
+        }
         Ok(())
+    }
+
+    /// The decoder knows of one line only, whose number would mislead.
+    fn no_row(&self, error: &serde_json::Error) -> SourceError {
+        let reason = error.to_string().replace(" at line 1 column ", " at column ");
+        let reason = match error.is_eof() && !self.buffer.ends_with('\n') {
+            true => format!("the file breaks off in this line ({reason})"),
+            false => reason,
+        };
+        SourceError::corrupt(&self.path, self.place(), reason)
     }
 
     /// A key may be null in a row; a key that is not there means another kind of file.
     fn check_key(&self, column: &'static str) -> Result<(), SourceError> {
-        let keys: serde_json::Map<String, serde_json::Value> = serde_json::from_str(&self.buffer)
-            .map_err(|reason| SourceError::corrupt(&self.path, self.place(), reason))?;
+        let keys: serde_json::Map<String, serde_json::Value> =
+            serde_json::from_str(&self.buffer).map_err(|error| self.no_row(&error))?;
         if keys.contains_key(column) {
             return Ok(());
         }

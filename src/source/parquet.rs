@@ -10,11 +10,12 @@ use polars_parquet::parquet::metadata::{FileMetadata, RowGroupMetadata};
 use polars_parquet::parquet::schema::types::{PrimitiveLogicalType, TimeUnit as ParquetUnit};
 use polars_parquet::parquet::statistics::Statistics;
 
+use super::columns::Columns;
 use super::error::SourceError;
 use super::frame::{rows_of, wanted_columns};
 use super::guard::guarded;
 use super::rows::Rows;
-use super::scan::{BATCH_ROWS, Need, PartStatistics};
+use super::scan::{Need, PartStatistics};
 use super::timestamp::{self, Micros};
 
 /// A slice of one row group that is worth reading.
@@ -23,6 +24,7 @@ pub(super) struct Part {
     path: Arc<PathBuf>,
     /// The file's metadata cut down to this row group, so that the reader walks over no other.
     metadata: Arc<FileMetadata>,
+    kind: Columns,
     columns: Arc<Vec<String>>,
     /// With a row of this metric in it, these columns are read instead.
     unless_metric: Option<(&'static str, Arc<Vec<String>>)>,
@@ -39,6 +41,7 @@ pub(super) struct Part {
 /// A file that is empty, no Parquet, cut short, or lacks a column.
 pub(super) fn plan(
     path: &Path,
+    kind: Columns,
     need: &dyn Fn(&PartStatistics) -> Need,
 ) -> Result<(Vec<Part>, Vec<PartStatistics>), SourceError> {
     let file = File::open(path).map_err(SourceError::io(path))?;
@@ -48,8 +51,9 @@ pub(super) fn plan(
         .map_err(|reason| SourceError::corrupt(path, "the footer", reason))?;
     let schema = guarded(|| reader.schema()).map_err(|reason| SourceError::corrupt(path, "the schema", reason))?;
     let names: Vec<&str> = schema.iter_names().map(|name| name.as_str()).collect();
-    let everything = Arc::new(wanted_columns(path, &names, true)?);
-    let keys = Arc::new(wanted_columns(path, &names, false)?);
+    let everything = wanted_columns(path, &names, kind)?;
+    let keys = everything.iter().filter(|column| *column != "metric_values");
+    let (keys, everything) = (Arc::new(keys.cloned().collect()), Arc::new(everything));
 
     let path = Arc::new(path.to_owned());
     let (mut parts, mut skipped) = (Vec::new(), Vec::new());
@@ -68,16 +72,22 @@ pub(super) fn plan(
         alone.row_groups = vec![group.clone()];
         alone.num_rows = group.num_rows();
         let alone = Arc::new(alone);
-        for first_row in (0..group.num_rows()).step_by(BATCH_ROWS) {
+        let bytes = match kind {
+            Columns::Analysed => decoded_bytes(group, columns),
+            Columns::Stored => decoded_bytes(group, columns).max(bytes_of_values(group)),
+        };
+        let batch = kind.batch(group.num_rows(), bytes);
+        for first_row in (0..group.num_rows()).step_by(batch) {
             parts.push(Part {
                 path: Arc::clone(&path),
                 metadata: Arc::clone(&alone),
+                kind,
                 columns: Arc::clone(columns),
                 unless_metric: unless_metric.clone(),
                 row_group,
                 first_row,
-                rows: BATCH_ROWS.min(group.num_rows() - first_row),
-                bytes: decoded_bytes(group, columns).div_ceil(group.num_rows().div_ceil(BATCH_ROWS)),
+                rows: batch.min(group.num_rows() - first_row),
+                bytes: bytes.div_ceil(group.num_rows().div_ceil(batch)),
             });
         }
     }
@@ -113,7 +123,7 @@ impl Part {
             let place = format!("row group {}", self.row_group);
             SourceError::corrupt(self.path.as_path(), place, reason)
         })?;
-        rows_of(&self.path, &frame)
+        rows_of(&self.path, &frame, self.kind)
     }
 }
 
@@ -144,6 +154,15 @@ fn check_marks(path: &Path, file: &File) -> Result<(), SourceError> {
         return Err(SourceError::corrupt(path, "the footer", reason));
     }
     file.rewind().map_err(SourceError::io(path))
+}
+
+/// Bytes of all the numbers of a row group, of which a dictionary makes few where they repeat.
+fn bytes_of_values(group: &RowGroupMetadata) -> usize {
+    let chunks = group.columns_under_root_iter("metric_values").into_iter().flatten();
+    let values: i64 = chunks.map(|chunk| chunk.num_values()).sum();
+    usize::try_from(values)
+        .unwrap_or_default()
+        .saturating_mul(size_of::<f64>())
 }
 
 /// Bytes that the columns of a row group take uncompressed.

@@ -2,14 +2,13 @@
 
 use rayon::prelude::*;
 
+use super::columns::Columns;
 use super::discover::{Format, SourceFile};
 use super::error::SourceError;
 use super::rows::Rows;
 use super::timestamp::Micros;
 use super::{arrow, csv, ndjson, parquet};
 
-/// Rows a batch of a reader holds at most: enough to spread fixed costs, small beside the window.
-pub(super) const BATCH_ROWS: usize = 1 << 18;
 /// Decoded bytes that are read at once, over all threads; a single part may be larger.
 const BYTES_IN_FLIGHT: usize = 256 << 20;
 
@@ -69,6 +68,11 @@ pub trait Scan: Sync {
     /// What a batch leaves behind.
     type Digest: Send;
 
+    /// Which columns it takes.
+    fn columns(&self) -> Columns {
+        Columns::Analysed
+    }
+
     /// Decides from its statistics how much of a part is read; called before any of it is.
     fn need(&self, part: &PartStatistics) -> Need;
 
@@ -88,21 +92,22 @@ pub trait Scan: Sync {
 /// Reads the files one after the other through a scan.
 ///
 /// At most two batches a thread, and about 256 MB of them, are held at a time, whatever the size of the files. `progress` is called with
-/// the number of rows passed so far.
+/// the number of rows passed so far. Of a file that turns out to be damaged the batches before the damage were absorbed.
 ///
 /// # Errors
 /// The first file that can't be read, or what [`Scan::absorb`] refuses.
 pub fn scan<S: Scan>(files: &[SourceFile], scan: &mut S, progress: &dyn Fn(u64)) -> Result<(), SourceError> {
     let mut passed = 0;
+    let columns = scan.columns();
     for file in files {
         match file.format {
             Format::Parquet => {
-                let (parts, skipped) = parquet::plan(&file.path, &|part| scan.need(part))?;
+                let (parts, skipped) = parquet::plan(&file.path, columns, &|part| scan.need(part))?;
                 for part in &skipped {
                     scan.skipped(part);
                     passed += part.rows as u64;
                 }
-                for few in in_flight(&parts, 2 * rayon::current_num_threads()) {
+                for few in in_flight(&parts, 2 * columns.at_once()) {
                     let digests: Vec<_> = few
                         .par_iter()
                         .map(|part| part.read().map(|rows| (rows.len(), scan.digest(rows))))
@@ -112,10 +117,10 @@ pub fn scan<S: Scan>(files: &[SourceFile], scan: &mut S, progress: &dyn Fn(u64))
                 }
             }
             Format::Csv { delimiter } => {
-                drain(csv::open(&file.path, delimiter)?, scan, &mut passed, progress)?;
+                drain(csv::open(&file.path, delimiter, columns)?, scan, &mut passed, progress)?;
             }
-            Format::Ndjson => drain(ndjson::open(file)?, scan, &mut passed, progress)?,
-            Format::Arrow => drain(arrow::open(&file.path)?, scan, &mut passed, progress)?,
+            Format::Ndjson => drain(ndjson::open(file, columns)?, scan, &mut passed, progress)?,
+            Format::Arrow => drain(arrow::open(&file.path, columns)?, scan, &mut passed, progress)?,
         }
     }
     Ok(())
@@ -143,8 +148,9 @@ fn drain<S: Scan>(
     passed: &mut u64,
     progress: &dyn Fn(u64),
 ) -> Result<(), SourceError> {
+    let at_once = scan.columns().at_once();
     loop {
-        let few: Vec<_> = batches.by_ref().take(rayon::current_num_threads()).collect();
+        let few: Vec<_> = batches.by_ref().take(at_once).collect();
         if few.is_empty() {
             return Ok(());
         }

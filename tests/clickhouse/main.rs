@@ -7,6 +7,7 @@ mod common;
 
 mod commands;
 mod faults;
+mod loads;
 mod same;
 mod server;
 mod settings;

@@ -2,6 +2,7 @@
 
 use std::hash::Hasher as _;
 
+use serde::de::IgnoredAny;
 use twox_hash::XxHash64;
 
 use super::error::Failure;
@@ -66,6 +67,8 @@ enum Form {
     /// Ticks of 10^-n seconds.
     Ticks(u32),
     Text,
+    /// An object as its text; see [`Encoder::setting`].
+    Json,
     /// Signed or not, bytes.
     Integer(bool, usize),
     /// Arrays of 8- or 4-byte floats; whether an element may be null.
@@ -104,7 +107,7 @@ impl Encoder {
                     form,
                     nullable: column.kind.contains("Nullable(") && !matches!(form, Form::Floats(..)),
                 }),
-                // It has a default, whatever its type.
+                // It has a default, whatever its type; [`unwritten`] tells it.
                 None if name == "attributes" => {}
                 None => {
                     return Err(Failure::Layout(format!(
@@ -122,7 +125,13 @@ impl Encoder {
         self.targets.iter().map(|target| target.name.as_str())
     }
 
-    /// Appends a row in RowBinary; `false`, and nothing appended, where a cell that the table needs is null or too large.
+    /// The setting that an insert needs, for a column of type JSON.
+    pub fn setting(&self) -> Option<(&'static str, &'static str)> {
+        let json = self.targets.iter().any(|target| target.form == Form::Json);
+        json.then_some(("input_format_binary_read_json_as_string", "1"))
+    }
+
+    /// Appends a row in RowBinary; `false`, and nothing appended, where the table can't hold a cell.
     pub fn write(&self, row: &Row<'_>, bytes: &mut Vec<u8>) -> bool {
         let before = bytes.len();
         for target in &self.targets {
@@ -185,6 +194,14 @@ impl Encoder {
     }
 }
 
+/// The type of the table's `attributes`, where it is one that can't be written.
+pub(super) fn unwritten(layout: &Layout) -> Option<&str> {
+    let column = layout.columns.iter().find(|column| column.name == "attributes")?;
+    form(Field::Text(Text::Attributes), column)
+        .is_none()
+        .then_some(column.kind.as_str())
+}
+
 /// SQL for the same fingerprint of a row that is in the table.
 pub(super) fn fingerprint_sql(layout: &Layout) -> String {
     let Layout {
@@ -212,6 +229,7 @@ fn form(field: Field, column: &Column) -> Option<Form> {
             Some(arguments) => arguments.split([',', ')']).next()?.trim().parse().ok().map(Form::Ticks),
             None => kind.starts_with("DateTime").then_some(Form::Seconds),
         },
+        Field::Text(Text::Attributes) if kind == "JSON" || kind.starts_with("JSON(") => Some(Form::Json),
         Field::Text(_) => (kind == "String").then_some(Form::Text),
         Field::Rank | Field::Iteration => {
             let (signed, bits) = match kind.strip_prefix("UInt") {
@@ -268,10 +286,18 @@ fn write_cell(target: &Target, row: &Row<'_>, bytes: &mut Vec<u8>) -> bool {
             ticks.map(|ticks| bytes.extend(ticks.to_le_bytes())).is_some()
         }
         Form::Text => {
-            let text = text_of(target.field, row).unwrap_or("");
-            write_length(text.len(), bytes);
-            bytes.extend(text.as_bytes());
+            write_text(text_of(target.field, row).unwrap_or(""), bytes);
             true
+        }
+        Form::Json => {
+            let text = row.attributes.map_or("", str::trim);
+            let text = if text.is_empty() { "{}" } else { text };
+            // The server would refuse all of the batch.
+            let object = text.starts_with('{') && serde_json::from_str::<IgnoredAny>(text).is_ok();
+            if object {
+                write_text(text, bytes);
+            }
+            object
         }
         Form::Integer(signed, size) => {
             let number = if target.field == Field::Rank {
@@ -309,6 +335,11 @@ fn text_of<'a>(field: Field, row: &Row<'a>) -> Option<&'a str> {
         Text::Run => row.run,
         Text::Attributes => Some(row.attributes.unwrap_or("{}")),
     }
+}
+
+fn write_text(text: &str, bytes: &mut Vec<u8>) {
+    write_length(text.len(), bytes);
+    bytes.extend(text.as_bytes());
 }
 
 fn write_length(mut length: usize, bytes: &mut Vec<u8>) {

@@ -10,12 +10,11 @@ use serde::Deserialize;
 
 use super::Table;
 use super::ddl::quoted;
-use super::encode::{Encoder, Row, fingerprint_sql};
+use super::encode::{Encoder, Row, fingerprint_sql, unwritten};
 use super::error::Failure;
 use super::layout::Layout;
 use super::session::{Attempt, Session};
-use crate::source::whole::{self, WholeRows};
-use crate::source::{Micros, SourceError, SourceFile, TextColumn};
+use crate::source::{Columns, Micros, Need, PartStatistics, Rows, Scan, SourceError, SourceFile, TextColumn, scan};
 
 /// Bytes that are handed to the connection at once.
 const CHUNK: usize = 1 << 20;
@@ -27,7 +26,8 @@ pub struct Loaded {
     pub written: u64,
     /// Rows that the table held already.
     pub there: u64,
-    /// Rows that the table can't hold: a null, or a number too large, in a column that takes none.
+    /// Rows that the table can't hold: a null or a number too large in a column that takes none, attributes that are no
+    /// object in a column of type JSON.
     pub left_out: u64,
 }
 
@@ -38,15 +38,16 @@ struct Known {
 }
 
 impl Table {
-    /// Writes the rows of Parquet files, batch by batch. A row that the table holds already is not written again; of
+    /// Writes the rows of files, batch by batch. A row that the table holds already is not written again; of
     /// equal rows as many are there in the end as the files hold, so that loading twice changes nothing and a load that
     /// broke off is completed by another one.
     ///
-    /// Of each job that is there already, 16 bytes a row are held.
+    /// Of each job that is there already, 16 bytes a row are held. `loaded` tells what was done, also where the load broke
+    /// off; `progress` the rows so far.
     ///
     /// # Errors
     /// A file that can't be read, a server that refuses, a table whose columns can't take the rows.
-    pub fn load(&self, files: &[SourceFile], progress: &dyn Fn(u64)) -> Result<Loaded, SourceError> {
+    pub fn load(&self, files: &[SourceFile], loaded: &mut Loaded, progress: &dyn Fn(u64)) -> Result<(), SourceError> {
         let (session, layout) = (&self.session, &self.layout);
         let encoder = Encoder::new(layout).map_err(|failure| failure.at(&session.settings, "look at the table", 1))?;
         let mut loader = Loader {
@@ -54,40 +55,33 @@ impl Table {
             layout,
             encoder,
             known: BTreeMap::new(),
-            loaded: Loaded::default(),
+            loaded,
         };
-        for file in files {
-            whole::read(file, &mut |rows| {
-                loader.add(&rows)?;
-                let Loaded {
-                    written,
-                    there,
-                    left_out,
-                } = loader.loaded;
-                progress(written + there + left_out);
-                Ok(())
-            })?;
-        }
-        Ok(loader.loaded)
+        scan(files, &mut loader, progress)
+    }
+
+    /// The type of the column `attributes`, where it is one into which none can be written: it keeps its default.
+    #[must_use]
+    pub fn attributes_unwritten(&self) -> Option<&str> {
+        unwritten(&self.layout)
     }
 }
 
-fn row_of(rows: &WholeRows, place: usize) -> Row<'_> {
+fn row_of(rows: &Rows, place: usize) -> Row<'_> {
     fn cell(column: &Option<TextColumn>, place: usize) -> Option<&str> {
         column.as_ref()?.get(place)
     }
-    let plain = &rows.rows;
     Row {
-        micros: plain.timestamp[place],
-        job: plain.job.get(place),
-        metric_name: plain.metric_name.get(place),
-        subname: plain.subname.get(place),
-        rank: plain.rank[place],
-        iteration: plain.iteration[place],
-        node: cell(&plain.node, place),
+        micros: rows.timestamp[place],
+        job: rows.job.get(place),
+        metric_name: rows.metric_name.get(place),
+        subname: rows.subname.get(place),
+        rank: rows.rank[place],
+        iteration: rows.iteration[place],
+        node: cell(&rows.node, place),
         cluster: cell(&rows.cluster, place),
-        run: cell(&plain.rerun_uuid, place),
-        values: rows.values(place),
+        run: cell(&rows.rerun_uuid, place),
+        values: rows.calls.get(place),
         attributes: cell(&rows.attributes, place),
     }
 }
@@ -98,7 +92,7 @@ struct Loader<'a> {
     encoder: Encoder,
     /// Job -> fingerprint -> how many of its rows in the table are not yet matched by one of the files.
     known: BTreeMap<String, FxHashMap<u64, u64>>,
-    loaded: Loaded,
+    loaded: &'a mut Loaded,
 }
 
 /// Rows that are written together.
@@ -110,17 +104,39 @@ struct Batch {
     times: Option<(Micros, Micros)>,
 }
 
+impl Scan for Loader<'_> {
+    type Digest = Rows;
+
+    fn columns(&self) -> Columns {
+        Columns::Stored
+    }
+
+    fn need(&self, _: &PartStatistics) -> Need {
+        Need::Everything
+    }
+
+    fn digest(&self, rows: Rows) -> Rows {
+        rows
+    }
+
+    fn absorb(&mut self, rows: Rows) -> Result<(), SourceError> {
+        self.add(&rows)
+    }
+
+    fn skipped(&mut self, _: &PartStatistics) {}
+}
+
 impl Loader<'_> {
-    fn add(&mut self, rows: &WholeRows) -> Result<(), SourceError> {
+    fn add(&mut self, rows: &Rows) -> Result<(), SourceError> {
         let mut batch = Batch::default();
-        for job in &rows.rows.job.words {
+        for job in &rows.job.words {
             if !self.known.contains_key(job) {
                 let known = self.ask(job)?;
                 self.known.insert(job.clone(), known);
             }
             batch.jobs.push(job.clone());
         }
-        for place in 0..rows.rows.len() {
+        for place in 0..rows.len() {
             let row = row_of(rows, place);
             let before = batch.bytes.len();
             if !self.encoder.write(&row, &mut batch.bytes) {
@@ -197,7 +213,11 @@ impl Loader<'_> {
                 }
             }
             let failure = |error| attempt.failure(&error);
-            let mut body = attempt.client().insert_formatted_with(insert.clone());
+            let mut client = attempt.client();
+            if let Some((name, value)) = self.encoder.setting() {
+                client = client.with_setting(name, value);
+            }
+            let mut body = client.insert_formatted_with(insert.clone());
             for start in (0..bytes.len()).step_by(CHUNK) {
                 let end = bytes.len().min(start + CHUNK);
                 body.send(bytes.slice(start..end)).await.map_err(failure)?;
