@@ -170,14 +170,15 @@ fn an_answer_that_breaks_off_is_thrown_away_and_asked_for_again() {
         let whole = run("0").succeeded();
         assert_eq!(whole.json()["anomaly_ranks"], serde_json::json!([9]));
         // In the middle of a chunk, at the boundary of one, and as an answer that seems to end well.
+        // Each query takes one of the cuts; large ones don't strike those that come before the rows.
+        let late = queries_before + 2;
         for cut in [
-            format!("cut_after={cut_after}"),
-            "cut_after=0".to_owned(),
-            format!("cut_after={cut_after}&cut_clean=1"),
-            "cut_after=1&cut_clean=1".to_owned(),
+            format!("cut={late}&cut_after={cut_after}"),
+            "cut=2&cut_after=0".to_owned(),
+            format!("cut={late}&cut_after={cut_after}&cut_clean=1"),
+            "cut=2&cut_after=1&cut_clean=1".to_owned(),
         ] {
-            // Each query takes one; those that come before answer in one piece, which no cut strikes.
-            database.faults(&format!("cut={}&{cut}", queries_before + 2));
+            database.faults(&cut);
             let outcome = run("8").succeeded();
             assert_eq!(outcome.stdout, whole.stdout, "{reduce} {cut}");
             assert!(tried_again(&outcome) >= 1, "{reduce} {cut}: {outcome:?}");
