@@ -21,8 +21,10 @@ use super::step_time;
 use super::topology::Topology;
 use super::window::Selection;
 use crate::comm::collectives::COLLECTIVES;
-use crate::source::clickhouse::{Columns, CountedRows, Placed, RankColumns, RankRows, Table, Tally, Wanted};
-use crate::source::{Micros, SourceError};
+use crate::source::clickhouse::{
+    Columns, CountedRows, Placed, RankColumns, RankRows, Stands, Table, Tally, Wanted, sent,
+};
+use crate::source::{Micros, SourceError, is_transfer};
 
 /// How much of the work on its rows is left to the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +50,8 @@ impl Reduction {
 
 /// Columns that a table has at least, however many ranks there are: fewer do not show since when a rank is slow.
 pub const LEAST_COLUMNS: usize = 20;
+/// Rows with single calls that are read where iterations are put together: some hundred MB.
+const TRACE_ROWS: u64 = 1 << 22;
 /// Rows that one query passes on at most: what the server's memory holds.
 const ROWS_AT_ONCE: usize = 1 << 22;
 /// Cells that one query makes of several rows at most, but for a single column: what its caches hold.
@@ -105,7 +109,8 @@ pub(super) fn load(
     };
     let mut collector = Collector::new(selection);
     collector.job = Some(wanted.job.to_owned());
-    counted.iter().for_each(|rows| collector.count(rows, TIMERS_PLACE));
+    let (trace, others): (Vec<&CountedRows>, _) = counted.iter().partition(|rows| rows.metric == Some(TRACE_PLACE));
+    others.into_iter().for_each(|rows| collector.count(rows, TIMERS_PLACE));
     let Summed { tallies, placed } = summed;
     let mut quality = DataQuality::default();
     let window = CountedWindow::new(&tallies, &mut collector, selection, &mut quality);
@@ -123,14 +128,17 @@ pub(super) fn load(
     if length > 1 && matches!(reduction, Reduction::WholeTables { .. }) {
         return Ok(None);
     }
-    let mut others = vec![GROUPS_PLACE];
     if length == 1 {
-        others.push(TRACE_PLACE);
+        trace.into_iter().for_each(|rows| collector.count(rows, TIMERS_PLACE));
+        table.pull(wanted, &[GROUPS_PLACE, TRACE_PLACE], counted, &mut collector, progress)?;
     } else {
-        let trace = counted.iter().filter(|rows| rows.metric == Some(TRACE_PLACE));
-        trace.for_each(|rows| collector.leave_out_trace(rows));
+        let first_ones = window
+            .iterations
+            .chunks(length)
+            .filter_map(|column| column.first().copied());
+        let first_ones: Vec<i64> = first_ones.collect();
+        pull_sampled(table, wanted, counted, &first_ones, &mut collector, progress)?;
     }
-    table.pull(wanted, &others, counted, &mut collector, progress)?;
 
     let reader = Reader {
         table,
@@ -149,6 +157,38 @@ pub(super) fn load(
     quality.timer_rows_used = taken.used;
     quality.duplicates = rows.saturating_sub(taken.used);
     Ok(Some(assemble(&reader, taken, steps, collector, selection)?))
+}
+
+/// Pulls what does not come in columns; of single calls those of some iterations, unless they are too many even so.
+fn pull_sampled(
+    table: &Table,
+    wanted: &Wanted<'_>,
+    counted: &[CountedRows],
+    sampled: &[i64],
+    collector: &mut Collector<'_>,
+    progress: &dyn Fn(u64),
+) -> Result<(), SourceError> {
+    if !counted.iter().any(|rows| rows.metric == Some(TRACE_PLACE)) {
+        return table.pull(wanted, &[GROUPS_PLACE], counted, collector, progress);
+    }
+    let wanted = Wanted {
+        sampled: Some(sampled),
+        ..wanted.clone()
+    };
+    let counted = table.count(&wanted)?;
+    let few = sent(&counted, TRACE_PLACE) <= TRACE_ROWS;
+    for rows in counted.iter().filter(|rows| rows.metric == Some(TRACE_PLACE)) {
+        collector.count(rows, TIMERS_PLACE);
+        if !few {
+            collector.leave_out_trace(rows);
+        }
+    }
+    let metrics: &[usize] = if few {
+        &[GROUPS_PLACE, TRACE_PLACE]
+    } else {
+        &[GROUPS_PLACE]
+    };
+    table.pull(&wanted, metrics, &counted, collector, progress)
 }
 
 /// Iterations that a column stands for, so that tables of `rows` rows have no more cells than asked for.
@@ -410,10 +450,24 @@ impl Reader<'_> {
     }
 }
 
+/// What stands for the iterations of a column.
+///
+/// Who comes last into a collective waits least, so that there the shortest duration counts; and a transfer is told from
+/// what both of its ends take in the same iteration.
+fn stands_for(timer: &str) -> Stands {
+    if COLLECTIVES.contains(&timer) {
+        Stands::Shortest
+    } else if is_transfer(timer) {
+        Stands::First
+    } else {
+        Stands::Mean
+    }
+}
+
 /// What a query of a part asks for, held for its time.
 struct Asked<'a> {
     timers: &'a [&'a str],
-    shortest: Vec<u8>,
+    stands: Vec<u8>,
     runs: Vec<&'a str>,
 }
 
@@ -422,11 +476,7 @@ impl<'a> Asked<'a> {
         let run = |&run: &u32| reader.window.run_names[run as usize].as_str();
         Self {
             timers,
-            // Who comes last into a collective waits least: what counts there is the shortest duration.
-            shortest: timers
-                .iter()
-                .map(|timer| u8::from(COLLECTIVES.contains(timer)))
-                .collect(),
+            stands: timers.iter().map(|timer| stands_for(timer) as u8).collect(),
             runs: reader.window.run_of[part.iterations(reader)].iter().map(run).collect(),
         }
     }
@@ -441,7 +491,7 @@ impl<'a> Asked<'a> {
         let all = self.timers.len() == window.timers.len();
         Columns {
             timers: self.timers,
-            shortest: &self.shortest,
+            stands: &self.stands,
             runs: &self.runs,
             times: (first.unwrap_or_default(), last.unwrap_or_default()),
             length: reader.length,

@@ -59,6 +59,7 @@ pub fn load_table(
         start: selection.start,
         end: selection.end,
         iterations: (selection.iterations.first, selection.iterations.last),
+        sampled: None,
     };
     let (counted, summed) = from_columns::sum_up(table, &wanted, reduction)?;
     if counted.is_empty() {
@@ -99,6 +100,7 @@ pub fn export_job(
         start,
         end,
         iterations: (iterations.first, iterations.last),
+        sampled: None,
     };
     let exported = table.export(&wanted, path)?;
     if exported.rows == 0 {

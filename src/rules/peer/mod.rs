@@ -80,9 +80,7 @@ pub fn judge(job: &Job, settings: &PeerSettings, algorithms: &[&'static dyn Algo
         findings = unplaced::without_names(findings);
     }
     let mut communication = comm::look(job, settings, &slow_computing(job, &findings));
-    if job.iterations_per_column() > 1 && job.quality.trace_rows > 0 {
-        communication.told += CALLS_NOT_READ;
-    }
+    communication.told += &sampled(job);
     acquit_groups_that_wait(&mut findings, &communication.findings);
     findings.extend(communication.findings.iter().cloned());
     findings.sort_by(by_weight);
@@ -138,9 +136,19 @@ fn look(
     (findings, votes)
 }
 
-/// Said of jobs whose iterations were put together though they have single calls.
-const CALLS_NOT_READ: &str =
-    "; single calls are not read where iterations are put together: a narrower window or --reduce local reads them";
+/// What of the communication is known of a job whose iterations were put together.
+fn sampled(job: &Job) -> String {
+    let length = job.iterations_per_column();
+    if length == 1 {
+        return String::new();
+    }
+    let unread = if job.quality.trace_rows > 0 && job.quality.trace_rows_used == 0 {
+        ", and the single calls are too many to be read; a narrower window or --reduce local reads them"
+    } else {
+        ""
+    };
+    format!("; transfers are told from one iteration in {length}{unread}")
+}
 
 /// Share of a group's cost that the slow transfers of a member must cost to explain it.
 const EXPLAINED_BY_TRANSFERS: f64 = 1.0 / 3.0;

@@ -30,8 +30,8 @@ const MOST: &str = "1e12";
 pub struct Columns<'a> {
     /// Names of the timers.
     pub timers: &'a [&'a str],
-    /// Which of them the shortest duration stands for where several are put together, 1 or 0; the mean for the others.
-    pub shortest: &'a [u8],
+    /// What stands for the iterations of a column in each of them: a [`Stands`] as a number.
+    pub stands: &'a [u8],
     /// Iterations that count, ascending; [`Columns::MOST`] of them at most.
     pub iterations: &'a [i64],
     /// The run that each of them counts from.
@@ -42,6 +42,17 @@ pub struct Columns<'a> {
     pub length: usize,
     /// How many rows the server counted before.
     pub counted: u64,
+}
+
+/// What stands for the durations above 0 of a column's iterations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stands {
+    /// Their mean.
+    Mean = 0,
+    /// The shortest.
+    Shortest = 1,
+    /// That of the first iteration, which is the same on all ranks.
+    First = 2,
 }
 
 impl Columns<'_> {
@@ -74,7 +85,7 @@ pub struct RankColumns {
     pub rank_number: u32,
     /// Columns in which it has a row, by place.
     pub places: Vec<u16>,
-    /// What stands for the durations above 0 of each; 0 where there is none.
+    /// What stands for the durations above 0 of each; 0 where there is none, NaN where the first iteration has no row.
     pub seconds: Vec<f64>,
     /// Rows, with those that repeat another.
     pub row_count: u64,
@@ -150,10 +161,14 @@ impl Table {
              toFloat64(sum(grains)) / {GRAIN} AS total, minIf(lo, k > 0) AS least, max(hi) AS most \
              FROM (SELECT q, rank_code, toUInt16(intDiv(p, {{length:UInt32}})) AS b, sum(w) AS c, {distinct} AS d, countIf(x = 0) AS z, \
              countIf(x > 0) AS k, sum(toInt128(least(x, {MOST}) * {GRAIN})) AS grains, \
-             minIf(x, x > 0) AS lo, maxIf(x, x > 0) AS hi, \
-             if(k = 0, 0, if({{shortest:Array(UInt8)}}[q + 1] = 1, lo, toFloat64(grains) / {GRAIN} / k)) AS cell \
+             minIf(x, x > 0) AS lo, maxIf(x, x > 0) AS hi, {{stands:Array(UInt8)}}[q + 1] AS stands_for, \
+             multiIf(stands_for = {first}, if(countIf(p % {{length:UInt32}} = 0) = 0, nan, \
+             maxIf(x, p % {{length:UInt32}} = 0)), k = 0, 0, stands_for = {shortest}, lo, \
+             toFloat64(grains) / {GRAIN} / k) AS cell \
              FROM ({}) GROUP BY q, rank_code, b) GROUP BY q, rank_code",
-            self.once(wanted, columns, repeated)
+            self.once(wanted, columns, repeated),
+            first = Stands::First as u8,
+            shortest = Stands::Shortest as u8,
         );
         self.fold(&sql, (wanted, metric), columns, begin, add, |line| line.row_count)
     }
@@ -264,7 +279,7 @@ fn asked(attempt: &Attempt<'_>, sql: &str, (wanted, metric): (&Wanted<'_>, usize
     bound(attempt, sql, wanted, metric)
         .param("timers", columns.timers)
         .param("codes", places(columns.timers.len()))
-        .param("shortest", columns.shortest)
+        .param("stands", columns.stands)
         .param("length", columns.length.max(1))
         .param("numbers", columns.iterations)
         .param("places", places(columns.iterations.len()))

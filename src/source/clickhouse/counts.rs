@@ -20,7 +20,7 @@ pub enum Reason {
     AfterEnd,
     /// Written before the start.
     BeforeStart,
-    /// Outside of the asked iterations.
+    /// Outside of the asked iterations, or not of those that are sampled.
     OtherIteration,
     /// Of a metric whose lists are wanted: another subname, or no value.
     NotNeeded,
@@ -79,6 +79,10 @@ pub(super) async fn count(
         ),
         None => String::new(),
     };
+    let not_sampled = match (with_lists, wanted.sampled) {
+        (Some(place), Some(_)) => format!(" OR (metric = {} AND i NOT IN {{sampled:Array(Int64)}})", place + 1),
+        _ => String::new(),
+    };
     let lists = with_lists
         .and_then(|place| wanted.metrics[place].lists)
         .unwrap_or_default();
@@ -92,7 +96,7 @@ pub(super) async fn count(
          metric > 0 AND {{windowed:Array(UInt8)}}[metric] AS in_window, \
          toUInt8(multiIf({not_needed}isNull(t) OR isNull(r) OR r < 0 OR r > 4294967295 OR isNull(subname), 1, \
          t > {{end:Int64}}, 2, NOT in_window, 0, isNull(i) OR i < 0, 1, t < {{start:Int64}}, 3, \
-         i < {{first:Int64}} OR i > {{last:Int64}}, 4, 0)) AS reason \
+         i < {{first:Int64}} OR i > {{last:Int64}}{not_sampled}, 4, 0)) AS reason \
          FROM {from} WHERE job = {{job:String}}) \
          GROUP BY metric, reason, run"
     );
@@ -104,6 +108,7 @@ pub(super) async fn count(
         .param("metrics", names)
         .param("windowed", windowed)
         .param("lists", lists)
+        .param("sampled", wanted.sampled.unwrap_or_default())
         .param("job", wanted.job)
         .param("start", wanted.start.unwrap_or(i64::MIN))
         .param("end", wanted.end.unwrap_or(i64::MAX))
@@ -129,7 +134,8 @@ pub(super) async fn count(
 }
 
 /// How many rows of a metric are sent.
-pub(super) fn sent(counted: &[CountedRows], metric: usize) -> u64 {
+#[must_use]
+pub fn sent(counted: &[CountedRows], metric: usize) -> u64 {
     counted
         .iter()
         .filter(|rows| rows.metric == Some(metric) && rows.reason == Reason::Sent)

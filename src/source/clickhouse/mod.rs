@@ -28,8 +28,8 @@ use super::timestamp::Micros;
 use layout::Layout;
 use session::Session;
 
-pub use columns::{Columns, Longest, RankColumns, RankRows};
-pub use counts::{CountedRows, Reason};
+pub use columns::{Columns, Longest, RankColumns, RankRows, Stands};
+pub use counts::{CountedRows, Reason, sent};
 pub use ddl::{Place, statements};
 pub use error::{Failure, ServerError};
 pub use export::Exported;

@@ -40,6 +40,8 @@ pub struct Wanted<'a> {
     pub end: Option<Micros>,
     /// First and last iteration.
     pub iterations: (Option<i64>, Option<i64>),
+    /// The iterations of which lists are wanted, where not all are.
+    pub sampled: Option<&'a [i64]>,
 }
 
 #[derive(Row, Deserialize)]
@@ -189,6 +191,7 @@ async fn send_rows(
         .param("job", wanted.job)
         .param("metric", metric.name)
         .param("lists", metric.lists.unwrap_or_default())
+        .param("sampled", wanted.sampled.unwrap_or_default())
         .param("first", first.unwrap_or(0).max(0))
         .param("last", last.unwrap_or(i64::MAX));
     let failure = |error| attempt.failure(&error);
@@ -243,12 +246,16 @@ fn statement(layout: &Layout, wanted: &Wanted<'_>, metric: &WantedMetric) -> Str
         ),
         None => ("", ""),
     };
+    let sampled = match (metric.lists, wanted.sampled) {
+        (Some(_), Some(_)) => " AND iteration IN {sampled:Array(Int64)}",
+        _ => "",
+    };
     format!(
         "SELECT {subname} AS name, toInt64(assumeNotNull(rank)) AS rank_number, \
          ifNull(toInt64(iteration), {NULL}) AS iteration_number, assumeNotNull({micros}) AS micros, \
          {node} AS node_name, {run} AS run, {value} AS value{elements} \
          FROM {from} WHERE job = {{job:String}} AND metric_name = {{metric:String}} \
-         AND rank >= 0 AND rank <= 4294967295 AND isNotNull(subname) AND isNotNull(timestamp){needed}{in_window}{between}"
+         AND rank >= 0 AND rank <= 4294967295 AND isNotNull(subname) AND isNotNull(timestamp){needed}{sampled}{in_window}{between}"
     )
 }
 
