@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::catalog::{JobEntry, name_ids};
 use super::collect::{Collector, GROUPS, TIMERS, TRACE};
-use super::from_columns::{self, Reduction};
+use super::columns::{self, Reduction};
 use super::kept::RunExtent;
 use super::window::{IterationRange, Selection};
 use super::{Job, JobError};
@@ -61,20 +61,35 @@ pub fn load_table(
         iterations: (selection.iterations.first, selection.iterations.last),
         sampled: None,
     };
-    let (counted, summed) = from_columns::sum_up(table, &wanted, reduction)?;
-    if counted.is_empty() {
+    let unknown = |job: &String| -> Result<SourceError, SourceError> {
         let there = named(&table.job_ids()?);
-        return Err(SourceError::UnknownJob { asked: job, there }.into());
+        let asked = job.clone();
+        Ok(SourceError::UnknownJob { asked, there })
+    };
+    let tables = match reduction {
+        Reduction::Rows => None,
+        Reduction::Tables { cells } => Some((cells, false)),
+        Reduction::WholeTables { cells } => Some((cells, true)),
+    };
+    if let Some(tables) = tables {
+        let summed = columns::sum_up(table, &wanted)?;
+        if summed.is_empty() {
+            return Err(unknown(&job)?.into());
+        }
+        if let Some(job) = columns::load(table, &wanted, &summed, selection, tables, progress)? {
+            return Ok(job);
+        }
     }
-    if let Some(job) = from_columns::load(table, &wanted, (&counted, summed), selection, reduction, progress)? {
-        return Ok(job);
+    let counted = table.count(&wanted, None)?;
+    if counted.is_empty() {
+        return Err(unknown(&job)?.into());
     }
     let mut collector = Collector::new(selection);
     collector.job = Some(job.clone());
     let all: Vec<usize> = (0..METRICS.len()).collect();
     table.pull(&wanted, &all, &counted, &mut collector, progress)?;
     for rows in &counted {
-        collector.count(rows, METRICS.len());
+        collector.count(rows);
     }
     Job::assemble(collector, selection)
 }
@@ -155,33 +170,29 @@ fn entry(line: JobLine) -> JobEntry {
 }
 
 impl Collector<'_> {
-    /// Takes over what the server says of rows that did not travel, as if each had been read and left out here. Of the
-    /// metric at the place `summed` the rows of the window did not travel either: they are read, and tell of their run.
-    pub(super) fn count(&mut self, counted: &CountedRows, summed: usize) {
-        let sent = counted.metric.is_some() && counted.reason == Reason::Sent;
-        if sent && counted.metric != Some(summed) {
+    /// Takes over what the server says of rows that it did not send, as if each had been read and left out here.
+    pub(super) fn count(&mut self, counted: &CountedRows) {
+        if counted.metric.is_some() && counted.reason == Reason::Sent {
             return;
         }
         let metric = counted.metric.and_then(|place| METRICS.get(place));
         let quality = &mut self.quality;
         quality.rows_read += counted.rows;
-        if !sent {
-            let count = match (metric.map(|metric| metric.name), counted.reason) {
-                (None, _) => &mut quality.other_metrics,
-                (Some(TRACE), reason) => {
-                    quality.trace_rows += counted.rows;
-                    match reason {
-                        Reason::NotNeeded => &mut quality.trace_rows_not_needed,
-                        _ => &mut quality.trace_rows_left_out,
-                    }
+        let count = match (metric.map(|metric| metric.name), counted.reason) {
+            (None, _) => &mut quality.other_metrics,
+            (Some(TRACE), reason) => {
+                quality.trace_rows += counted.rows;
+                match reason {
+                    Reason::NotNeeded => &mut quality.trace_rows_not_needed,
+                    _ => &mut quality.trace_rows_left_out,
                 }
-                (_, Reason::AfterEnd | Reason::BeforeStart) => &mut quality.outside_time,
-                (_, Reason::OtherIteration) => &mut quality.outside_iterations,
-                _ => &mut quality.unreadable_rows,
-            };
-            *count += counted.rows;
-        }
-        let tells_the_run = sent || matches!(counted.reason, Reason::BeforeStart | Reason::OtherIteration);
+            }
+            (_, Reason::AfterEnd | Reason::BeforeStart) => &mut quality.outside_time,
+            (_, Reason::OtherIteration) => &mut quality.outside_iterations,
+            _ => &mut quality.unreadable_rows,
+        };
+        *count += counted.rows;
+        let tells_the_run = matches!(counted.reason, Reason::BeforeStart | Reason::OtherIteration);
         if metric.is_some_and(|metric| metric.name == TIMERS) && tells_the_run {
             let extent = RunExtent {
                 first_time: counted.times.0,

@@ -165,7 +165,7 @@ fn an_answer_that_breaks_off_is_thrown_away_and_asked_for_again() {
     let Some(database) = database("cut") else { return };
     let database = database.with_table();
     many_rows(&database);
-    for (reduce, queries_before, cut_after) in [("local", 3, 1_500_000), ("server", 5, 700_000)] {
+    for (reduce, queries_before, cut_after) in [("local", 3, 1_500_000), ("server", 6, 700_000)] {
         let run = |retries: &str| analyze(&database, &["--reduce", reduce, "--retries", retries]);
         let whole = run("0").succeeded();
         assert_eq!(whole.json()["anomaly_ranks"], serde_json::json!([9]));

@@ -72,7 +72,7 @@ pub struct RankRows {
     /// Duration of each row, finite and not below 0.
     pub seconds: Vec<f64>,
     /// Rows, with those that repeat another.
-    pub row_count: u64,
+    pub row_count: u32,
 }
 
 /// The columns of one timer and rank, in no order, with sums over all of its rows. Of rows that repeat another the latest
@@ -88,18 +88,16 @@ pub struct RankColumns {
     /// What stands for the durations above 0 of each; 0 where there is none, NaN where the first iteration has no row.
     pub seconds: Vec<f64>,
     /// Rows, with those that repeat another.
-    pub row_count: u64,
+    pub row_count: u32,
     /// Rows that count.
-    pub distinct: u64,
+    pub distinct: u32,
     /// Of them those with a duration of 0.
-    pub zeros: u64,
-    /// Of them those above 0.
-    pub ran: u64,
-    /// Sum of these.
+    pub zeros: u32,
+    /// Sum of the others.
     pub total: f64,
-    /// The shortest of these; 0 without any.
+    /// The shortest of the others; infinite without any.
     pub least: f64,
-    /// The longest of these; 0 without any.
+    /// The longest of the others; 0 without any.
     pub most: f64,
 }
 
@@ -129,10 +127,12 @@ impl Table {
     ) -> Result<T, SourceError> {
         let sql = format!(
             "SELECT q AS timer, rank_code AS rank_number, groupArray(toUInt16(p)) AS places, groupArray(x) AS seconds, \
-             sum(w) AS row_count FROM ({}) GROUP BY q, rank_code",
+             toUInt32(sum(w)) AS row_count FROM ({}) GROUP BY q, rank_code",
             self.once(wanted, columns, repeated)
         );
-        self.fold(&sql, (wanted, metric), columns, begin, add, |line| line.row_count)
+        self.fold(&sql, (wanted, metric), columns, begin, add, |line| {
+            line.row_count.into()
+        })
     }
 
     /// Passes columns on, timer by timer and rank by rank. Rows that repeat others are looked for only where `repeated`
@@ -157,20 +157,22 @@ impl Table {
         };
         let sql = format!(
             "SELECT q AS timer, rank_code AS rank_number, groupArray(b) AS places, groupArray(cell) AS seconds, \
-             sum(c) AS row_count, sum(d) AS distinct, sum(z) AS zeros, sum(k) AS ran, \
-             toFloat64(sum(grains)) / {GRAIN} AS total, minIf(lo, k > 0) AS least, max(hi) AS most \
+             toUInt32(sum(c)) AS row_count, toUInt32(sum(d)) AS distinct, toUInt32(sum(z)) AS zeros, \
+             toFloat64(sum(grains)) / {GRAIN} AS total, min(lo) AS least, max(hi) AS most \
              FROM (SELECT q, rank_code, toUInt16(intDiv(p, {{length:UInt32}})) AS b, sum(w) AS c, {distinct} AS d, countIf(x = 0) AS z, \
-             countIf(x > 0) AS k, sum(toInt128(least(x, {MOST}) * {GRAIN})) AS grains, \
-             minIf(x, x > 0) AS lo, maxIf(x, x > 0) AS hi, {{stands:Array(UInt8)}}[q + 1] AS stands_for, \
-             multiIf(stands_for = {first}, if(countIf(p % {{length:UInt32}} = 0) = 0, nan, \
-             maxIf(x, p % {{length:UInt32}} = 0)), k = 0, 0, stands_for = {shortest}, lo, \
-             toFloat64(grains) / {GRAIN} / k) AS cell \
+             sum(toInt128(least(x, {MOST}) * {GRAIN})) AS grains, \
+             min(if(x > 0, x, inf)) AS lo, max(x) AS hi, max(if(p % {{length:UInt32}} = 0, x, -1.)) AS at_first, \
+             {{stands:Array(UInt8)}}[q + 1] AS stands_for, \
+             multiIf(stands_for = {first}, if(at_first < 0, nan, at_first), hi = 0, 0., stands_for = {shortest}, lo, \
+             toFloat64(grains) / {GRAIN} / (toInt64(d) - toInt64(z))) AS cell \
              FROM ({}) GROUP BY q, rank_code, b) GROUP BY q, rank_code",
             self.once(wanted, columns, repeated),
             first = Stands::First as u8,
             shortest = Stands::Shortest as u8,
         );
-        self.fold(&sql, (wanted, metric), columns, begin, add, |line| line.row_count)
+        self.fold(&sql, (wanted, metric), columns, begin, add, |line| {
+            line.row_count.into()
+        })
     }
 
     /// The longest sum of the timers of any rank that ran all of them, by iteration.

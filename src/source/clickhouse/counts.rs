@@ -7,6 +7,7 @@ use super::error::Failure;
 use super::layout::Layout;
 use super::pull::Wanted;
 use super::session::Attempt;
+use super::tally;
 use crate::source::Micros;
 
 /// Why rows stay on the server, or that they do not. The first that fits counts.
@@ -64,11 +65,12 @@ struct Line {
     last_iteration: i64,
 }
 
-/// Counts the job's rows.
+/// Counts the job's rows, but for those of the window of the metric `beside`.
 pub(super) async fn count(
     attempt: &Attempt<'_>,
     layout: &Layout,
     wanted: &Wanted<'_>,
+    beside: Option<usize>,
 ) -> Result<Vec<CountedRows>, Failure> {
     let Layout { from, micros, run, .. } = layout;
     let with_lists = wanted.metrics.iter().position(|metric| metric.lists.is_some());
@@ -86,6 +88,7 @@ pub(super) async fn count(
     let lists = with_lists
         .and_then(|place| wanted.metrics[place].lists)
         .unwrap_or_default();
+    let left_out = beside.map_or_else(String::new, |_| tally::beside(layout, wanted));
     // Rows of parallel groups are written once, at a run's beginning: neither start nor iterations apply to them.
     let sql = format!(
         "SELECT metric, reason, run, count() AS row_count, \
@@ -97,23 +100,18 @@ pub(super) async fn count(
          toUInt8(multiIf({not_needed}isNull(t) OR isNull(r) OR r < 0 OR r > 4294967295 OR isNull(subname), 1, \
          t > {{end:Int64}}, 2, NOT in_window, 0, isNull(i) OR i < 0, 1, t < {{start:Int64}}, 3, \
          i < {{first:Int64}} OR i > {{last:Int64}}{not_sampled}, 4, 0)) AS reason \
-         FROM {from} WHERE job = {{job:String}}) \
+         FROM {from} WHERE job = {{job:String}}{left_out}) \
          GROUP BY metric, reason, run"
     );
     let windowed: Vec<u8> = wanted.metrics.iter().map(|metric| u8::from(metric.windowed)).collect();
     let names: Vec<&str> = wanted.metrics.iter().map(|metric| metric.name).collect();
-    let (first, last) = wanted.iterations;
-    let lines: Vec<Line> = attempt
-        .query(&sql)
+    let lines: Vec<Line> = tally::bound(attempt, &sql, wanted, beside.unwrap_or_default())
         .param("metrics", names)
         .param("windowed", windowed)
         .param("lists", lists)
         .param("sampled", wanted.sampled.unwrap_or_default())
-        .param("job", wanted.job)
         .param("start", wanted.start.unwrap_or(i64::MIN))
         .param("end", wanted.end.unwrap_or(i64::MAX))
-        .param("first", first.unwrap_or(i64::MIN))
-        .param("last", last.unwrap_or(i64::MAX))
         .fetch_all()
         .await
         .map_err(|error| attempt.failure(&error))?;

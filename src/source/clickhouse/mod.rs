@@ -71,13 +71,13 @@ impl Table {
         self.session.retried()
     }
 
-    /// Counts all of the job's rows, by reason.
+    /// Counts the job's rows by reason: all of them, or those beside the window of one metric.
     ///
     /// # Errors
     /// A query that fails for good.
-    pub fn count(&self, wanted: &Wanted<'_>) -> Result<Vec<CountedRows>, SourceError> {
+    pub fn count(&self, wanted: &Wanted<'_>, beside: Option<usize>) -> Result<Vec<CountedRows>, SourceError> {
         let counted = self.session.run("count the job's rows", async |attempt| {
-            counts::count(attempt, &self.layout, wanted).await
+            counts::count(attempt, &self.layout, wanted, beside).await
         })?;
         Ok(counted)
     }

@@ -159,7 +159,7 @@ fn pull_metric<S: Scan>(
             } else {
                 // Nothing came of the rows before: the digester is there until the sender goes.
                 let _ = sender.send(Step::StartAgain);
-                counts::sent(&counts::count(attempt, layout, wanted).await?, place)
+                counts::sent(&counts::count(attempt, layout, wanted, None).await?, place)
             };
             let got = send_rows(attempt, layout, wanted, place, &sender, passed).await?;
             // More than were counted may come while the job still writes.

@@ -31,16 +31,28 @@ pub struct Tally {
     pub first_time: Micros,
     /// Time of the last usable row; meaningless without one.
     pub last_time: Micros,
+    /// Time of the first row of any of these.
+    pub first_seen: Micros,
+    /// Time of the last row of any of these.
+    pub last_seen: Micros,
 }
 
-/// A rank with a usable row, and a node that such rows name.
+impl Tally {
+    /// All of its rows.
+    #[must_use]
+    pub fn rows(&self) -> u64 {
+        self.missing + self.not_finite + self.negative + self.usable
+    }
+}
+
+/// A rank with a usable row, and the node that such rows name.
 #[derive(Debug, Clone, PartialEq, Eq, Row, Deserialize)]
 pub struct Placed {
     /// The run; empty where the rows name none.
     pub run: String,
     /// The rank.
-    pub rank_number: i64,
-    /// Its node; empty where the rows name none.
+    pub rank_number: u32,
+    /// Its node.
     pub node_name: String,
     /// Time of the last such row.
     pub last_time: Micros,
@@ -58,24 +70,43 @@ impl Table {
         let sql = format!(
             "SELECT s AS timer, u AS run, i AS iteration_number, countIf(isNull(v)) AS missing, \
              countIf(isNotNull(v) AND NOT isFinite(v)) AS not_finite, countIf(isFinite(v) AND v < 0) AS negative, \
-             countIf({USABLE}) AS usable, minIf(t, {USABLE}) AS first_time, maxIf(t, {USABLE}) AS last_time \
+             countIf({USABLE}) AS usable, minIf(t, {USABLE}) AS first_time, maxIf(t, {USABLE}) AS last_time, \
+             min(t) AS first_seen, max(t) AS last_seen \
              FROM ({}) GROUP BY s, u, i ORDER BY s, u, i",
             rows(&self.layout, wanted, "")
         );
         self.lines("sum up the job's rows", &sql, wanted, metric)
     }
 
-    /// The ranks of one metric's window with a usable row, by run, rank and node.
+    /// The ranks with a row in one metric's window, ascending.
+    ///
+    /// # Errors
+    /// A query that fails for good.
+    pub fn ranks(&self, wanted: &Wanted<'_>, metric: usize) -> Result<Vec<u32>, SourceError> {
+        let sql = format!(
+            "SELECT DISTINCT toUInt32(r) AS rank_number FROM ({}) ORDER BY rank_number",
+            rows(&self.layout, wanted, "")
+        );
+        self.lines("find the job's ranks", &sql, wanted, metric)
+    }
+
+    /// Whether rows can name nodes.
+    #[must_use]
+    pub fn has_nodes(&self) -> bool {
+        self.layout.has_node
+    }
+
+    /// The nodes that the usable rows of one metric's window name, by run, rank and node.
     ///
     /// # Errors
     /// A query that fails for good.
     pub fn placed(&self, wanted: &Wanted<'_>, metric: usize) -> Result<Vec<Placed>, SourceError> {
         let sql = format!(
-            "SELECT u AS run, r AS rank_number, n AS node_name, max(t) AS last_time \
-             FROM ({}) WHERE {USABLE} GROUP BY u, r, n ORDER BY u, r, n",
+            "SELECT u AS run, toUInt32(r) AS rank_number, n AS node_name, max(t) AS last_time \
+             FROM ({}) WHERE n != '' AND {USABLE} GROUP BY u, rank_number, n ORDER BY u, rank_number, n",
             rows(&self.layout, wanted, "")
         );
-        self.lines("find the job's ranks", &sql, wanted, metric)
+        self.lines("find the ranks' nodes", &sql, wanted, metric)
     }
 
     fn lines<T>(
@@ -96,6 +127,23 @@ impl Table {
     }
 }
 
+/// The readable rows of the window, as a condition.
+fn readable(layout: &Layout, wanted: &Wanted<'_>) -> String {
+    format!(
+        "rank >= 0 AND rank <= 4294967295 AND isNotNull(subname) AND isNotNull(timestamp) \
+         AND iteration >= {{first:Int64}} AND iteration <= {{last:Int64}}{}",
+        layout.between(wanted.start, wanted.end)
+    )
+}
+
+/// A condition that leaves the readable rows of the window of the metric `{metric:String}` out.
+pub(super) fn beside(layout: &Layout, wanted: &Wanted<'_>) -> String {
+    format!(
+        " AND NOT ifNull(metric_name = {{metric:String}} AND {}, 0)",
+        readable(layout, wanted)
+    )
+}
+
 /// A subquery: the readable rows of the window that fit `condition`, as name `s`, run `u`, node `n`, rank `r`, iteration `i`,
 /// time `t` and value `v`.
 pub(super) fn rows(layout: &Layout, wanted: &Wanted<'_>, condition: &str) -> String {
@@ -108,13 +156,11 @@ pub(super) fn rows(layout: &Layout, wanted: &Wanted<'_>, condition: &str) -> Str
         value,
         ..
     } = layout;
-    let between = layout.between(wanted.start, wanted.end);
     format!(
         "SELECT {subname} AS s, {run} AS u, {node} AS n, toInt64(assumeNotNull(rank)) AS r, \
          ifNull(toInt64(iteration), {NULL}) AS i, assumeNotNull({micros}) AS t, {value} AS v \
-         FROM {from} WHERE job = {{job:String}} AND metric_name = {{metric:String}} \
-         AND rank >= 0 AND rank <= 4294967295 AND isNotNull(subname) AND isNotNull(timestamp) \
-         AND iteration >= {{first:Int64}} AND iteration <= {{last:Int64}}{between}{condition}"
+         FROM {from} WHERE job = {{job:String}} AND metric_name = {{metric:String}} AND {}{condition}",
+        readable(layout, wanted)
     )
 }
 
