@@ -41,8 +41,8 @@ pub enum Reduction {
 }
 
 impl Reduction {
-    /// Cells of tables that travel and are held by default: 128 MB.
-    pub const CELLS: usize = 1 << 24;
+    /// Cells of tables that travel and are held by default: 256 MB.
+    pub const CELLS: usize = 1 << 25;
 }
 
 /// Columns that a table has at least, however many ranks there are: fewer do not show since when a rank is slow.

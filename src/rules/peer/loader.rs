@@ -9,6 +9,10 @@ use super::units::{RankTimes, Units};
 /// Least lasting spread of the loaders' share.
 const LEAST_SPREAD: f64 = 0.003;
 
+/// Share of the longest loading from which a member loads as long. One of a tensor-parallel group loads, the first, and
+/// the others wait for its broadcast in the same timer: which of them is the longest is chance.
+const AS_LONG: f64 = 0.98;
+
 /// What the loaders show.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Loaders {
@@ -24,7 +28,7 @@ pub(super) enum Loaders {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct SlowLoader {
     pub unit: usize,
-    /// The member (position of a rank) that loads the longest.
+    /// The member (position of a rank) that loads: of those that take the longest the first.
     pub rank: usize,
     /// Share of the usual computing beyond the peers' loading.
     pub excess: f64,
@@ -89,11 +93,10 @@ fn slow_loader(
         return None;
     }
     let loading = |&rank: &usize| median(by_rank.row(rank).iter().copied());
-    let known = units.members[unit]
-        .iter()
-        .copied()
-        .filter(|rank| loading(rank).is_finite());
-    let rank = known.max_by(|a, b| loading(a).total_cmp(&loading(b)).then(b.cmp(a)))?;
+    let members = &units.members[unit];
+    let longest = members.iter().map(loading).fold(f64::NAN, f64::max);
+    let as_long = |rank: &&usize| loading(rank) >= AS_LONG * longest;
+    let rank = *members.iter().find(as_long)?;
     Some(SlowLoader {
         unit,
         rank,
@@ -109,6 +112,11 @@ mod tests {
     use crate::job::Place;
 
     fn judged(loading: impl Fn(usize, usize) -> f64 + Sync) -> Loaders {
+        judged_in_groups(1, loading)
+    }
+
+    /// Eight ranks in tensor-parallel groups of `size`.
+    fn judged_in_groups(size: u32, loading: impl Fn(usize, usize) -> f64 + Sync) -> Loaders {
         let times = RankTimes {
             forward: Some(Table::fill(8, 30, |row, cells| {
                 for (t, cell) in cells.iter_mut().enumerate() {
@@ -126,8 +134,8 @@ mod tests {
         let places: Vec<Place> = (0..8)
             .map(|rank| Place {
                 stage: 0,
-                pipeline: rank,
-                member: 0,
+                pipeline: rank / size,
+                member: rank % size,
             })
             .collect();
         let units = Units::new(&times, &places, &[0; 8]).expect("timers");
@@ -145,6 +153,26 @@ mod tests {
             judged(|rank, t| if rank == 5 && t < 2 { 0.9 } else { 0.01 }),
             Loaders::Usual
         );
+    }
+
+    #[test]
+    fn who_waits_for_the_broadcast_is_not_named() {
+        for noise in [-1e-4, 1e-4] {
+            let loading = |rank: usize, t: usize| match rank {
+                4 => 0.9,
+                5 => 0.9 + noise * (1 + t % 3) as f64,
+                _ => 0.01,
+            };
+            let Loaders::Slow(slow) = judged_in_groups(2, loading) else {
+                panic!("rank 4 loads for long");
+            };
+            assert_eq!((slow.len(), slow[0].rank), (1, 4), "{noise}");
+        }
+        // One that does not wait for another loads by itself.
+        let Loaders::Slow(slow) = judged_in_groups(2, |rank, _| if rank == 5 { 0.9 } else { 0.01 }) else {
+            panic!("rank 5 loads for long");
+        };
+        assert_eq!((slow.len(), slow[0].rank), (1, 5));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::Table;
 use super::error::Failure;
 use super::pull::Wanted;
 use super::session::Attempt;
-use super::tally::{bound, rows};
+use super::tally::{From, USABLE, bound, rows};
 use crate::source::{Micros, SourceError};
 
 /// Columns of so many iterations show a repeated row in the bits of one integer.
@@ -125,10 +125,10 @@ impl Table {
         begin: impl Fn() -> T,
         add: impl Fn(&mut T, &RankRows),
     ) -> Result<T, SourceError> {
+        let From { with, from } = self.once(wanted, columns, repeated);
         let sql = format!(
-            "SELECT q AS timer, rank_code AS rank_number, groupArray(toUInt16(p)) AS places, groupArray(x) AS seconds, \
-             toUInt32(sum(w)) AS row_count FROM ({}) GROUP BY q, rank_code",
-            self.once(wanted, columns, repeated)
+            "{with} SELECT q AS timer, rank_code AS rank_number, groupArray(toUInt16(p)) AS places, \
+             groupArray(x) AS seconds, toUInt32(sum(w)) AS row_count {from} GROUP BY q, rank_code"
         );
         self.fold(&sql, (wanted, metric), columns, begin, add, |line| {
             line.row_count.into()
@@ -155,18 +155,18 @@ impl Table {
         } else {
             "uniqExact(p)"
         };
+        let From { with, from } = self.once(wanted, columns, repeated);
         let sql = format!(
             "SELECT q AS timer, rank_code AS rank_number, groupArray(b) AS places, groupArray(cell) AS seconds, \
              toUInt32(sum(c)) AS row_count, toUInt32(sum(d)) AS distinct, toUInt32(sum(z)) AS zeros, \
              toFloat64(sum(grains)) / {GRAIN} AS total, min(lo) AS least, max(hi) AS most \
-             FROM (SELECT q, rank_code, toUInt16(intDiv(p, {{length:UInt32}})) AS b, sum(w) AS c, {distinct} AS d, countIf(x = 0) AS z, \
+             FROM ({with} SELECT q, rank_code, toUInt16(intDiv(p, {{length:UInt32}})) AS b, sum(w) AS c, {distinct} AS d, countIf(x = 0) AS z, \
              sum(toInt128(least(x, {MOST}) * {GRAIN})) AS grains, \
              min(if(x > 0, x, inf)) AS lo, max(x) AS hi, max(if(p % {{length:UInt32}} = 0, x, -1.)) AS at_first, \
              {{stands:Array(UInt8)}}[q + 1] AS stands_for, \
              multiIf(stands_for = {first}, if(at_first < 0, nan, at_first), hi = 0, 0., stands_for = {shortest}, lo, \
              toFloat64(grains) / {GRAIN} / (toInt64(d) - toInt64(z))) AS cell \
-             FROM ({}) GROUP BY q, rank_code, b) GROUP BY q, rank_code",
-            self.once(wanted, columns, repeated),
+             {from} GROUP BY q, rank_code, b) GROUP BY q, rank_code",
             first = Stands::First as u8,
             shortest = Stands::Shortest as u8,
         );
@@ -185,15 +185,17 @@ impl Table {
         columns: &Columns<'_>,
         repeated: bool,
     ) -> Result<Vec<Longest>, SourceError> {
-        let once = self.once(wanted, columns, repeated);
-        let of_rank = match columns.timers {
-            [_] => format!("SELECT i, x AS whole FROM ({once}) WHERE x > 0"),
+        let From { with, from } = self.once(wanted, columns, repeated);
+        let sql = match columns.timers {
+            [_] => format!(
+                "{with} SELECT i AS iteration_number, max(x) AS seconds {from} GROUP BY i HAVING seconds > 0 ORDER BY i"
+            ),
             timers => format!(
-                "SELECT i, sum(x) AS whole FROM ({once}) WHERE x > 0 GROUP BY rank_code, i HAVING count() = {}",
+                "SELECT iteration_number, max(whole) AS seconds FROM ({with} SELECT i AS iteration_number, sum(x) AS whole \
+                 {from} GROUP BY rank_code, i HAVING countIf(x > 0) = {}) GROUP BY iteration_number ORDER BY iteration_number",
                 timers.len()
             ),
         };
-        let sql = format!("SELECT i AS iteration_number, max(whole) AS seconds FROM ({of_rank}) GROUP BY i ORDER BY i");
         let lines = self.session.run("read the step times", async |attempt| {
             let lines = asked(attempt, &sql, (wanted, metric), columns).fetch_all().await;
             lines.map_err(|error| attempt.failure(&error))
@@ -201,9 +203,9 @@ impl Table {
         Ok(lines)
     }
 
-    /// A subquery: timer `q` by place, `rank_code`, iteration `i`, its place `p`, time `t` and duration `x` of each row that
+    /// Timer `q` by place, `rank_code`, iteration `i`, its place `p`, time `t` and duration `x` of each row that
     /// counts. Timer, rank and place are as narrow as they can be: the server groups by them.
-    fn counting(&self, wanted: &Wanted<'_>, columns: &Columns<'_>) -> String {
+    fn counting(&self, wanted: &Wanted<'_>, columns: &Columns<'_>) -> From {
         let iterations = columns.iterations;
         let (first, last) = (iterations.first(), iterations.last());
         let (first, last) = (first.copied().unwrap_or_default(), last.copied().unwrap_or_default());
@@ -218,28 +220,35 @@ impl Table {
             _ => "transform(i, {numbers:Array(Int64)}, {runs:Array(String)}, '')",
         };
         let times = self.layout.between(Some(columns.times.0), Some(columns.times.1));
-        format!(
-            "SELECT toUInt16(transform(s, {{timers:Array(String)}}, {{codes:Array(UInt16)}}, toUInt16({NOT_ASKED}))) AS q, \
-             toUInt32(r) AS rank_code, i, {place} AS p, t, assumeNotNull(v) AS x FROM ({}) \
-             WHERE q != {NOT_ASKED} AND p >= 0 AND u = {run} AND ifNull(isFinite(v) AND v >= 0, 0)",
-            rows(
-                &self.layout,
-                wanted,
-                &format!(" AND iteration >= {first} AND iteration <= {last}{times}")
-            )
-        )
+        let counts = format!(
+            " AND iteration >= {first} AND iteration <= {last}{times} AND q != {NOT_ASKED} AND p >= 0 AND u = {run} \
+             AND {USABLE}"
+        );
+        let From { with, from } = rows(&self.layout, wanted, &counts);
+        From {
+            with: format!(
+                "{with}, toUInt16(transform(s, {{timers:Array(String)}}, {{codes:Array(UInt16)}}, toUInt16({NOT_ASKED}))) \
+                 AS q, toUInt32(r) AS rank_code, {place} AS p, assumeNotNull(v) AS x, toUInt64(1) AS w"
+            ),
+            from,
+        }
     }
 
-    /// The same with `w`, how many rows each stands for, itself counted.
-    fn once(&self, wanted: &Wanted<'_>, columns: &Columns<'_>, repeated: bool) -> String {
+    /// The same, without those that another one repeats later where there are `repeated` ones; `w` is how many rows each
+    /// stands for, itself counted.
+    fn once(&self, wanted: &Wanted<'_>, columns: &Columns<'_>, repeated: bool) -> From {
         let counting = self.counting(wanted, columns);
-        if repeated {
-            format!(
-                "SELECT q, rank_code, i, p, argMax(y, (t, y)) AS x, count() AS w \
-                 FROM (SELECT q, rank_code, i, p, t, x AS y FROM ({counting})) GROUP BY q, rank_code, i, p"
-            )
-        } else {
-            format!("SELECT q, rank_code, i, p, x, toUInt64(1) AS w FROM ({counting})")
+        if !repeated {
+            return counting;
+        }
+        let From { with, from } = counting;
+        let latest = format!(
+            "{with} SELECT q, rank_code, i, p, argMax(x, (t, x)) AS latest, count() AS rows_of_it {from} \
+             GROUP BY q, rank_code, i, p"
+        );
+        From {
+            with: "WITH latest AS x, rows_of_it AS w".to_owned(),
+            from: format!("FROM ({latest})"),
         }
     }
 

@@ -91,17 +91,15 @@ pub(super) async fn count(
     let left_out = beside.map_or_else(String::new, |_| tally::beside(layout, wanted));
     // Rows of parallel groups are written once, at a run's beginning: neither start nor iterations apply to them.
     let sql = format!(
-        "SELECT metric, reason, run, count() AS row_count, \
+        "WITH {micros} AS t, toInt64(rank) AS r, toInt64(iteration) AS i, \
+         toUInt8(ifNull(indexOf({{metrics:Array(String)}}, toString(metric_name)), 0)) AS metric, \
+         metric > 0 AND {{windowed:Array(UInt8)}}[metric] AS in_window \
+         SELECT metric, toUInt8(multiIf({not_needed}isNull(t) OR isNull(r) OR r < 0 OR r > 4294967295 OR isNull(subname), 1, \
+         t > {{end:Int64}}, 2, NOT in_window, 0, isNull(i) OR i < 0, 1, t < {{start:Int64}}, 3, \
+         i < {{first:Int64}} OR i > {{last:Int64}}{not_sampled}, 4, 0)) AS reason, {run} AS run, count() AS row_count, \
          ifNull(min(t), 0) AS first_time, ifNull(max(t), 0) AS last_time, \
          ifNull(min(i), 0) AS first_iteration, ifNull(max(i), 0) AS last_iteration \
-         FROM (SELECT {micros} AS t, toInt64(rank) AS r, toInt64(iteration) AS i, {run} AS run, \
-         toUInt8(ifNull(indexOf({{metrics:Array(String)}}, toString(metric_name)), 0)) AS metric, \
-         metric > 0 AND {{windowed:Array(UInt8)}}[metric] AS in_window, \
-         toUInt8(multiIf({not_needed}isNull(t) OR isNull(r) OR r < 0 OR r > 4294967295 OR isNull(subname), 1, \
-         t > {{end:Int64}}, 2, NOT in_window, 0, isNull(i) OR i < 0, 1, t < {{start:Int64}}, 3, \
-         i < {{first:Int64}} OR i > {{last:Int64}}{not_sampled}, 4, 0)) AS reason \
-         FROM {from} WHERE job = {{job:String}}{left_out}) \
-         GROUP BY metric, reason, run"
+         FROM {from} WHERE job = {{job:String}}{left_out} GROUP BY metric, reason, run"
     );
     let windowed: Vec<u8> = wanted.metrics.iter().map(|metric| u8::from(metric.windowed)).collect();
     let names: Vec<&str> = wanted.metrics.iter().map(|metric| metric.name).collect();

@@ -64,19 +64,17 @@ pub(super) async fn list(
     let between = layout.between(start, end);
     // Text that is not UTF-8 makes its own job unreadable, not the list.
     let sql = format!(
-        "SELECT toValidUTF8(ifNull(toString(job), '')) AS name, \
+        "WITH toValidUTF8(toString(ifNull(subname, ''))) AS s, {node} AS n, {run} AS u, {micros} AS t, \
+         ifNull(metric_name = {{timers:String}}, 0) AS is_timer, ifNull(floor({value}) + 1, 0) AS v, \
+         ifNull(metric_name = {{groups:String}} AND subname = 'pp' AND {value} >= 0 AND {value} < 1e9, 0) AS is_stage \
+         SELECT toValidUTF8(ifNull(toString(job), '')) AS name, \
          uniqExactIf(rank, is_timer) AS ranks, uniqExact(n) AS nodes, uniqExactIf(iteration, is_timer) AS iterations, \
          ifNull(toInt64(minIf(iteration, is_timer)), 0) AS first_iteration, \
          ifNull(toInt64(maxIf(iteration, is_timer)), 0) AS last_iteration, \
          ifNull(min(t), 0) AS first_time, ifNull(max(t), 0) AS last_time, toUInt8(count(t) > 0) AS timed, \
          arraySort(groupUniqArrayIf(s, is_timer AND isNotNull(subname))) AS timers, \
          toUInt64(maxIf(v, is_stage)) AS stages, uniqExact(u) AS runs, count() AS row_count \
-         FROM (SELECT job, rank, iteration, subname, toValidUTF8(toString(ifNull(subname, ''))) AS s, {node} AS n, {run} AS u, \
-         {micros} AS t, ifNull(metric_name = {{timers:String}}, 0) AS is_timer, \
-         ifNull(floor({value}) + 1, 0) AS v, \
-         ifNull(metric_name = {{groups:String}} AND subname = 'pp' AND {value} >= 0 AND {value} < 1e9, 0) AS is_stage \
-         FROM {from} WHERE isNotNull(job){between}) \
-         GROUP BY job ORDER BY name"
+         FROM {from} WHERE isNotNull(job){between} GROUP BY job ORDER BY name"
     );
     attempt
         .query(&sql)

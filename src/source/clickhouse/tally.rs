@@ -59,7 +59,7 @@ pub struct Placed {
 }
 
 /// Whether a value is a duration.
-const USABLE: &str = "ifNull(isFinite(v) AND v >= 0, 0)";
+pub(super) const USABLE: &str = "ifNull(isFinite(v) AND v >= 0, 0)";
 
 impl Table {
     /// Sums up the rows of one metric's window by timer, run and iteration, in their order.
@@ -67,13 +67,13 @@ impl Table {
     /// # Errors
     /// A query that fails for good.
     pub fn tally(&self, wanted: &Wanted<'_>, metric: usize) -> Result<Vec<Tally>, SourceError> {
+        let From { with, from } = rows(&self.layout, wanted, "");
         let sql = format!(
-            "SELECT s AS timer, u AS run, i AS iteration_number, countIf(isNull(v)) AS missing, \
+            "{with} SELECT s AS timer, u AS run, i AS iteration_number, countIf(isNull(v)) AS missing, \
              countIf(isNotNull(v) AND NOT isFinite(v)) AS not_finite, countIf(isFinite(v) AND v < 0) AS negative, \
              countIf({USABLE}) AS usable, minIf(t, {USABLE}) AS first_time, maxIf(t, {USABLE}) AS last_time, \
              min(t) AS first_seen, max(t) AS last_seen \
-             FROM ({}) GROUP BY s, u, i ORDER BY s, u, i",
-            rows(&self.layout, wanted, "")
+             {from} GROUP BY s, u, i ORDER BY s, u, i"
         );
         self.lines("sum up the job's rows", &sql, wanted, metric)
     }
@@ -83,10 +83,8 @@ impl Table {
     /// # Errors
     /// A query that fails for good.
     pub fn ranks(&self, wanted: &Wanted<'_>, metric: usize) -> Result<Vec<u32>, SourceError> {
-        let sql = format!(
-            "SELECT DISTINCT toUInt32(r) AS rank_number FROM ({}) ORDER BY rank_number",
-            rows(&self.layout, wanted, "")
-        );
+        let From { with, from } = rows(&self.layout, wanted, "");
+        let sql = format!("{with} SELECT DISTINCT toUInt32(r) AS rank_number {from} ORDER BY rank_number");
         self.lines("find the job's ranks", &sql, wanted, metric)
     }
 
@@ -101,10 +99,10 @@ impl Table {
     /// # Errors
     /// A query that fails for good.
     pub fn placed(&self, wanted: &Wanted<'_>, metric: usize) -> Result<Vec<Placed>, SourceError> {
+        let From { with, from } = rows(&self.layout, wanted, &format!(" AND n != '' AND {USABLE}"));
         let sql = format!(
-            "SELECT u AS run, toUInt32(r) AS rank_number, n AS node_name, max(t) AS last_time \
-             FROM ({}) WHERE n != '' AND {USABLE} GROUP BY u, rank_number, n ORDER BY u, rank_number, n",
-            rows(&self.layout, wanted, "")
+            "{with} SELECT u AS run, toUInt32(r) AS rank_number, n AS node_name, max(t) AS last_time \
+             {from} GROUP BY u, rank_number, n ORDER BY u, rank_number, n"
         );
         self.lines("find the ranks' nodes", &sql, wanted, metric)
     }
@@ -144,9 +142,16 @@ pub(super) fn beside(layout: &Layout, wanted: &Wanted<'_>) -> String {
     )
 }
 
-/// A subquery: the readable rows of the window that fit `condition`, as name `s`, run `u`, node `n`, rank `r`, iteration `i`,
-/// time `t` and value `v`.
-pub(super) fn rows(layout: &Layout, wanted: &Wanted<'_>, condition: &str) -> String {
+/// Rows that a query is about: what comes before its SELECT, and what comes from FROM on. In one query, so that the shards
+/// of a distributed table sum up their own rows instead of sending them.
+pub(super) struct From {
+    pub with: String,
+    pub from: String,
+}
+
+/// The readable rows of the window that fit `condition`, as name `s`, run `u`, node `n`, rank `r`, iteration `i`, time `t`
+/// and value `v`.
+pub(super) fn rows(layout: &Layout, wanted: &Wanted<'_>, condition: &str) -> From {
     let Layout {
         from,
         micros,
@@ -156,12 +161,16 @@ pub(super) fn rows(layout: &Layout, wanted: &Wanted<'_>, condition: &str) -> Str
         value,
         ..
     } = layout;
-    format!(
-        "SELECT {subname} AS s, {run} AS u, {node} AS n, toInt64(assumeNotNull(rank)) AS r, \
-         ifNull(toInt64(iteration), {NULL}) AS i, assumeNotNull({micros}) AS t, {value} AS v \
-         FROM {from} WHERE job = {{job:String}} AND metric_name = {{metric:String}} AND {}{condition}",
-        readable(layout, wanted)
-    )
+    From {
+        with: format!(
+            "WITH {subname} AS s, {run} AS u, {node} AS n, toInt64(assumeNotNull(rank)) AS r, \
+             ifNull(toInt64(iteration), {NULL}) AS i, assumeNotNull({micros}) AS t, {value} AS v"
+        ),
+        from: format!(
+            "FROM {from} WHERE job = {{job:String}} AND metric_name = {{metric:String}} AND {}{condition}",
+            readable(layout, wanted)
+        ),
+    }
 }
 
 /// A query with what [`rows`] needs.
