@@ -1,11 +1,13 @@
 //! Wall time and peak memory of `analyze` by the number of ranks, beside a bare Polars read and group-by of the same
 //! file. Run with `cargo bench --bench scale` (Linux: peak memory is read from /proc); `-- 256 1024` chooses sizes.
 
+mod measured;
+
 use std::error::Error;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
+use measured::Measured;
 use mt_detector::simulate::{Scenario, faults::RankFactor, write_job};
 use polars::prelude::*;
 
@@ -91,47 +93,13 @@ fn timers_clustered(file: &Path) -> Result<usize, Box<dyn Error>> {
     Ok(timers.iter().filter(|timer| timer["fate"] == "clustered").count())
 }
 
-struct Measured {
-    seconds: f64,
-    megabytes: f64,
-}
-
 /// The run with the median wall time.
 fn measure(command: &mut Command) -> Result<Measured, Box<dyn Error>> {
     let mut runs = (0..RUNS)
-        .map(|_| measure_once(command))
+        .map(|_| measured::run(command))
         .collect::<Result<Vec<_>, _>>()?;
     runs.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
     Ok(runs.swap_remove(RUNS / 2))
-}
-
-fn measure_once(command: &mut Command) -> Result<Measured, Box<dyn Error>> {
-    let started = Instant::now();
-    let mut child = command.stdout(Stdio::null()).spawn()?;
-    let status_file = format!("/proc/{}/status", child.id());
-    let mut megabytes = 0.0f64;
-    let status = loop {
-        // The kernel keeps the high-water mark itself; it only has to be read before the process is gone.
-        megabytes = megabytes.max(high_water_megabytes(&status_file).unwrap_or_default());
-        if let Some(status) = child.try_wait()? {
-            break status;
-        }
-        std::thread::sleep(Duration::from_millis(2));
-    };
-    if !status.success() {
-        return Err(format!("{command:?} ended with {status}").into());
-    }
-    Ok(Measured {
-        seconds: started.elapsed().as_secs_f64(),
-        megabytes,
-    })
-}
-
-fn high_water_megabytes(status_file: &str) -> Option<f64> {
-    let status = std::fs::read_to_string(status_file).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    let kilobytes: f64 = line.trim().trim_end_matches("kB").trim().parse().ok()?;
-    Some(kilobytes / 1024.0)
 }
 
 /// What reading the window costs without any analysis: the same columns, first values, mean by timer and rank.

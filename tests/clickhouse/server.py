@@ -18,6 +18,7 @@ Users: `default` without a password, `reader` (password `s3cret`, readonly=1), `
     cut_after=B    ... after B bytes of their body (0: at the first block's boundary, as a clean end of the chunk)
     cut_clean=1    ... and end them as if they were complete
 `GET /log?database=D`: the statements of the requests that named D, one JSON object a line.
+`GET /sent?database=D`: how many bytes their answers had, as sent.
 """
 
 from __future__ import annotations
@@ -97,6 +98,7 @@ class Server(ThreadingHTTPServer):
         self.lock = threading.Lock()
         self.faults: dict[str, dict[str, str]] = defaultdict(dict)
         self.log: dict[str, list[str]] = defaultdict(list)
+        self.sent: dict[str, int] = defaultdict(int)
         self.running: dict[str, str] = {}
         # The engine lives as long as its last connection.
         self.engine = chdb.connect(ENGINE)
@@ -158,6 +160,8 @@ class Handler(BaseHTTPRequestHandler):
             del params["database"]
             self.server.faults[database] = params
             return self.reply(200, "Ok.\n")
+        if url.path == "/sent":
+            return self.reply(200, f"{self.server.sent[database]}\n")
         if url.path == "/log":
             return self.reply(200, "\n".join(self.server.log[database]))
         faults = self.server.faults[database]
@@ -194,7 +198,7 @@ class Handler(BaseHTTPRequestHandler):
         packer = lz4.frame.LZ4FrameCompressor(auto_flush=True) if "lz4" in self.headers.get("Accept-Encoding", "") else None
         database, begun, held, size = params.get("database", ""), False, [], 0
         self.cutting = self.server.faults[database] if self.server.take(database, "cut") else None
-        self.sent = 0
+        self.sent, self.database = 0, database
 
         def begin() -> None:
             self.send_response(200)
@@ -248,6 +252,7 @@ class Handler(BaseHTTPRequestHandler):
                 self.wfile.write(b"%x\r\n%b" % (len(data), data[: max(0, after - self.sent)]))
                 raise Cut
         self.sent += len(data)
+        self.server.sent[self.database] += len(data)
         self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
 
     def run(self, session: Any, params: dict[str, str], body: bytes, readonly: int) -> Iterator[bytes]:
