@@ -286,6 +286,9 @@ impl AnalyzeArgs {
             reduce,
             table_cells: cells,
         } = self.reduction;
+        if reduce != Reduce::Auto && !self.input.is_empty() {
+            return Err(ArgumentError::new("--reduce", "files are read; it belongs to a server"));
+        }
         match (reduce, self.rules) {
             (Reduce::Local, _) => Ok(Reduction::Rows),
             (Reduce::Auto | Reduce::Server, RulesName::Peer) => Ok(Reduction::Tables { cells }),
