@@ -13,7 +13,9 @@ use super::stdout::{print, tell};
 use super::thresholds::{ClassicThresholds, PeerThresholds};
 use super::topology::TopologyArgs;
 use crate::algos::{Algorithm, registry};
-use crate::job::{DEFAULT_THRESHOLD, IterationRange, Job, Reduction, Selection, StepTimes, slow_windows};
+use crate::job::{
+    DEFAULT_THRESHOLD, IterationRange, Job, JobError, Reduction, Selection, SlowWindow, StepTimes, slow_windows,
+};
 use crate::report::{Asked, Report, ResultFolder, json_line, text};
 use crate::rules::{self, RulesSettings};
 use crate::source::{Micros, timestamp};
@@ -164,7 +166,7 @@ pub fn run(args: &AnalyzeArgs) -> anyhow::Result<Exit> {
         warmup: request.selection.warmup,
         step_times: &step_times,
     };
-    let report = request.analyse(&job, &asked);
+    let report = request.analyse(&source, &job, &asked)?;
     let summary = &report.summary;
     if let Some(folder) = &request.folder {
         progress.now("writing");
@@ -188,7 +190,7 @@ pub fn run(args: &AnalyzeArgs) -> anyhow::Result<Exit> {
 
 impl Request {
     /// Judges the job, or each slow window of it where that was asked for.
-    fn analyse(&self, job: &Job, asked: &Asked<'_>) -> Report {
+    fn analyse(&self, source: &Source, job: &Job, asked: &Asked<'_>) -> Result<Report, JobError> {
         let judge = |job: &Job| {
             let verdict = rules::judge(job, &self.settings, &self.algorithms);
             Report::new(job, verdict, asked.clone())
@@ -199,16 +201,28 @@ impl Request {
             &[]
         };
         match windows {
-            [] => judge(job),
-            [window] => judge(&job.window(window.range())),
+            [] => Ok(judge(job)),
+            [window] => Ok(judge(&self.part(source, job, window)?)),
             windows => {
                 let windows = windows
                     .iter()
-                    .map(|window| judge(&job.window(window.range())))
-                    .collect();
-                Report::of_windows(job, windows, asked.clone())
+                    .map(|window| Ok(judge(&self.part(source, job, window)?)))
+                    .collect::<Result<_, JobError>>()?;
+                Ok(Report::of_windows(job, windows, asked.clone()))
             }
         }
+    }
+
+    /// The job's part in a window. Columns that stand for several iterations can't be cut in between: they are made anew.
+    fn part(&self, source: &Source, job: &Job, window: &SlowWindow) -> Result<Job, JobError> {
+        if job.iterations_per_column() == 1 {
+            return Ok(job.window(window.range()));
+        }
+        let selection = Selection {
+            iterations: window.range(),
+            ..self.selection.clone()
+        };
+        source.load(&selection, self.reduction, &|_| ())
     }
 
     /// The asked iterations in words.

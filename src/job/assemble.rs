@@ -101,6 +101,7 @@ impl Job {
         let kept = belongs::kept_runs(&chunks);
         let tables = Tables {
             ranks,
+            sampled: iterations.clone(),
             iterations,
             iteration_times,
             timers: tables,
@@ -122,11 +123,12 @@ impl Job {
             iterations,
             iteration_times,
             timers,
+            sampled,
         } = tables;
         let cell = |rows: &calls::CallRows, row: usize| {
             let counted = counts.fate(rows.run[row], rows.iteration[row]) == Fate::Counts;
             let rank = ranks.binary_search(&rows.rank[row]).ok().filter(|_| counted)?;
-            Some((rank, iterations.binary_search(&rows.iteration[row]).ok()?))
+            Some((rank, sampled.binary_search(&rows.iteration[row]).ok()?))
         };
         let shape = (ranks.len(), iterations.len());
         let calls = calls::tabulate(&collected.calls, &collected.timers.names, shape, cell, &mut quality);
@@ -155,6 +157,8 @@ pub(super) struct Tables {
     pub iterations: Vec<i64>,
     pub iteration_times: Vec<Micros>,
     pub timers: Vec<TimerTable>,
+    /// The iteration of each column from which single calls are taken, ascending.
+    pub sampled: Vec<i64>,
 }
 
 /// Drops the rows that do not count.

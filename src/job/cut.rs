@@ -11,7 +11,8 @@ impl Job {
     ///
     /// Timers without a row in it are left out. Ranks, nodes, topology and runs stay those of the whole job: a rank
     /// that has no row in the range keeps its place, with NaN in every table. A range that holds none of the job's
-    /// iterations gives a job without iterations and timers.
+    /// iterations gives a job without iterations and timers. Columns that stand for several iterations can't be cut: of
+    /// such a job ([`Job::iterations_per_column`]) a part is to be read anew.
     #[must_use]
     pub fn window(&self, range: IterationRange) -> Self {
         let inside: Vec<usize> = (0..self.iterations.len())
@@ -48,7 +49,7 @@ impl Job {
             topology: self.topology.clone(),
             runs: self.runs.clone(),
             quality,
-            reduced: self.reduced_to(&inside),
+            reduced: None,
         }
     }
 }

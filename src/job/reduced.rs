@@ -75,23 +75,4 @@ impl Job {
     pub fn steps(&self) -> &Self {
         self.reduced.as_ref().map_or(self, |reduced| &reduced.steps)
     }
-
-    /// What is known of the part of some columns.
-    pub(super) fn reduced_to(&self, columns: &[usize]) -> Option<Box<Reduced>> {
-        let reduced = self.reduced.as_ref()?;
-        let (Some(&first), Some(&last)) = (columns.first(), columns.last()) else {
-            return None;
-        };
-        let between = super::IterationRange {
-            first: Some(self.iterations[first]),
-            last: Some(reduced.last_iterations[last]),
-        };
-        Some(Box::new(Reduced {
-            length: reduced.length,
-            last_iterations: columns.iter().map(|&column| reduced.last_iterations[column]).collect(),
-            counts: columns.iter().map(|&column| reduced.counts[column]).collect(),
-            sums: Vec::new(),
-            steps: reduced.steps.window(between),
-        }))
-    }
 }

@@ -180,6 +180,137 @@ fn same_tables(whole: &Job, read: &Job, length: usize) {
     }
 }
 
+/// Makes rows of 12 ranks: `iteration`, `run` and `seconds` are SQL over a number `k` (the k-th iteration), a rank `r` and a
+/// timer `q`.
+fn insert(database: &Database, job: &str, iterations: u32, [iteration, run, seconds]: [&str; 3]) {
+    database.sql(&format!(
+        "INSERT INTO megatron_metrics SELECT toDateTime('2026-01-01 08:00:00', 'UTC') + k, '{job}', 'megatron_timers', \
+         ['forward-compute', 'backward-compute', 'interval-time'][q + 1], r, {iteration}, 'gpu-' || toString(intDiv(r, 4)), '', \
+         {run}, [{seconds}], '{{}}' \
+         FROM (SELECT number AS n, intDiv(n, 36) AS k, n % 3 AS q, intDiv(n, 3) % 12 AS r FROM numbers({}))",
+        36 * iterations
+    ));
+}
+
+/// Noise of a per cent, and rank 3 slow where the condition holds, which lengthens the step.
+fn slow_where(condition: &str) -> String {
+    format!(
+        "(if(q = 2, 5, 1) + 0.01 * (if(q = 2, k, n) * 7919 % 1009) / 1009) * if(({condition}) AND (r = 3 OR q = 2), 1.5, 1)"
+    )
+}
+
+#[test]
+fn many_iterations_with_gaps_and_restarts_are_read() {
+    let Some(database) = database("long") else { return };
+    let database = database.with_table();
+    let workdir = Workdir::new();
+    let slow = slow_where("1");
+    // A server takes no parameter above 128 KB: each of these iterations listed with its run would be far above.
+    insert(&database, "plain", 9_000, ["k", "'r0'", &slow]);
+    insert(&database, "gaps", 9_000, ["3 * k + (k % 7 = 0)", "'r0'", &slow]);
+    let uuid = "if(k < 4000, 'b7a3e9c0-6a8d-4f43-9a1e-0d1f5a6b7c8d', 'c8b4fad1-7b9e-4054-8b2f-1e206b7c8d9e')";
+    insert(&database, "restart", 9_000, ["if(k < 4000, k, k - 500)", uuid, &slow]);
+    for job in ["plain", "gaps", "restart"] {
+        let whole = analyze(&workdir, &database, job, &["--reduce", "local"]);
+        assert_eq!(whole["anomaly_ranks"], json!([3]), "{job}");
+        assert_eq!(analyze(&workdir, &database, job, &[]), whole, "{job}");
+        let reduced = analyze(&workdir, &database, job, &["--table-cells", "1"]);
+        assert_eq!(verdict(&reduced), verdict(&whole), "{job}");
+        assert_eq!(counts(&reduced), counts(&whole), "{job}");
+        assert_eq!(reduced["runs"], whole["runs"], "{job}");
+    }
+}
+
+#[test]
+fn a_slow_window_shorter_than_a_column_is_analysed() {
+    let Some(database) = database("short_window") else {
+        return;
+    };
+    let database = database.with_table();
+    let workdir = Workdir::new();
+    insert(
+        &database,
+        "one",
+        1_200,
+        ["k", "'r0'", &slow_where("k >= 615 AND k < 660")],
+    );
+    let two = slow_where("(k >= 615 AND k < 660) OR (k >= 815 AND k < 850)");
+    insert(&database, "two", 1_200, ["k", "'r0'", &two]);
+    for job in ["one", "two"] {
+        let auto = ["--iterations", "auto"];
+        let whole = analyze(&workdir, &database, job, &[&auto[..], &["--reduce", "local"]].concat());
+        let reduced = analyze(&workdir, &database, job, &[&auto[..], &["--table-cells", "1"]].concat());
+        assert_eq!(whole["anomaly_ranks"], json!([3]), "{job}");
+        assert_eq!(verdict(&reduced), verdict(&whole), "{job}");
+        assert_eq!(reduced["step_times"], whole["step_times"], "{job}");
+        for part in ["iterations", "first_iteration", "last_iteration"] {
+            assert_eq!(reduced["window"][part], whole["window"][part], "{job} {part}");
+        }
+    }
+}
+
+#[test]
+fn what_only_some_iterations_have_is_not_lost() {
+    let Some(database) = database("rare") else { return };
+    let database = database.with_table();
+    let workdir = Workdir::new();
+    insert(&database, "rare", 130, ["k", "'r0'", &slow_where("1")]);
+    // Transfers in each fifth iteration, a rank that is there at the end, a timer that ran once, one of the start-up.
+    for (timer, rank, condition) in [
+        ("forward-send", "r", "k % 5 = 4 AND r < 6"),
+        ("forward-recv", "r", "k % 5 = 4 AND r >= 6"),
+        ("forward-send", "77", "k = 128 AND r = 0"),
+        ("checkpoint", "r", "k = 50 AND r = 2"),
+        ("startup", "r", "k < 5"),
+    ] {
+        database.sql(&format!(
+            "INSERT INTO megatron_metrics SELECT toDateTime('2026-01-01 08:00:00', 'UTC') + k, 'rare', 'megatron_timers', \
+             '{timer}', {rank}, k, 'gpu-' || toString(intDiv({rank}, 4)), '', 'r0', [0.01], '{{}}' \
+             FROM (SELECT intDiv(number, 12) AS k, number % 12 AS r FROM numbers(1560)) WHERE {condition}"
+        ));
+    }
+    let whole = analyze(&workdir, &database, "rare", &["--reduce", "local"]);
+    assert_eq!(whole["window"]["ranks"], 13);
+    assert_eq!(analyze(&workdir, &database, "rare", &[]), whole);
+    let reduced = analyze(&workdir, &database, "rare", &["--table-cells", "1"]);
+    assert_eq!(verdict(&reduced), verdict(&whole));
+    for part in ["timers", "topology", "step_times", "runs"] {
+        assert_eq!(reduced[part], whole[part], "{part}");
+    }
+    assert_eq!(reduced["window"]["ranks"], 13);
+    assert_eq!(counts(&reduced), counts(&whole));
+}
+
+#[test]
+fn times_finer_than_a_microsecond_are_read() {
+    let Some(database) = database("nanoseconds") else {
+        return;
+    };
+    let workdir = Workdir::new();
+    let database = database.with_table();
+    insert(&database, "fine", 60, ["k", "'r0'", &slow_where("1")]);
+    database.sql(
+        "CREATE TABLE finer ENGINE = MergeTree ORDER BY job AS SELECT \
+         toDateTime64(timestamp, 9, 'UTC') + toIntervalNanosecond(rank * 100 + 7) AS timestamp, * EXCEPT (timestamp) \
+         FROM megatron_metrics",
+    );
+    let table = ["--table", "finer"];
+    let whole = analyze(
+        &workdir,
+        &database,
+        "fine",
+        &[&table[..], &["--reduce", "local"]].concat(),
+    );
+    assert_eq!(whole["anomaly_ranks"], json!([3]));
+    assert_eq!(analyze(&workdir, &database, "fine", &table), whole);
+    let replayed = workdir.run_on(
+        &database,
+        &["replay", "--job-id", "fine", "--speed", "inf", "--table", "finer"],
+    );
+    let told = replayed.succeeded();
+    assert!(format!("{told:?}").contains("2160"), "all rows: {told:?}");
+}
+
 #[test]
 fn the_shards_of_a_distributed_table_give_the_same_as_one_table() {
     let Some(database) = database("sharded") else { return };

@@ -48,6 +48,8 @@ ENGINE = f":memory:?config-file={os.path.dirname(os.path.abspath(__file__))}/clu
 # URL parameters that are no settings.
 PLAIN = {"query", "database", "default_format", "query_id", "user", "password", "decompress", "wait_end_of_query"}
 HTTP_STATUS = {516: 403, 164: 403, 497: 403, 60: 404, 81: 404, 47: 404, 62: 400, 202: 503, 209: 503, 159: 408}
+# A server's http_max_field_value_size.
+FIELD_LIMIT = 1 << 17
 # What is held back before the status line, so that an early error still has a status of its own.
 HELD = 1 << 20
 
@@ -86,6 +88,9 @@ def form(body: bytes, boundary: bytes) -> dict[str, str]:
     for part in (b"\r\n" + body).split(b"\r\n--" + boundary)[1:-1]:
         head, _, value = part.partition(b"\r\n\r\n")
         if name := re.search(rb'name="([^"]*)"', head):
+            if len(value) > FIELD_LIMIT:
+                raise Refused("Code: 1000. DB::Exception: Poco::Exception. Code: 1000, e.code() = 0, HTML Form Exception: "
+                              "Field value too long. (POCO_EXCEPTION)")
             fields[name[1].decode()] = value.decode()
     return fields
 
@@ -167,7 +172,10 @@ class Handler(BaseHTTPRequestHandler):
         faults = self.server.faults[database]
         kind = self.headers.get("Content-Type", "")
         if kind.startswith("multipart/form-data"):
-            params |= form(body, kind.split("boundary=")[1].strip('"').encode())
+            try:
+                params |= form(body, kind.split("boundary=")[1].strip('"').encode())
+            except Refused as error:
+                return self.reply(500, str(error), error.code)
             body = b""
         elif params.get("decompress") == "1":
             body = unpack(body)

@@ -20,8 +20,8 @@ use super::quality::DataQuality;
 use super::reduced::{DurationSums, Reduced};
 use super::runs::Runs;
 use super::window::Selection;
-use crate::source::clickhouse::{CountedRows, Table, Tally, Wanted, sent};
-use crate::source::{Micros, SourceError};
+use crate::source::clickhouse::{Columns, CountedRows, Table, Tally, Wanted, sent};
+use crate::source::{Micros, SourceError, TRANSFER_TIMERS};
 
 /// How much of the work on its rows is left to the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +55,10 @@ pub(super) struct Summed {
     /// Rows beside the window's timer rows.
     counted: Vec<CountedRows>,
     tallies: Vec<Tally>,
+    /// Ranks with a row in the window, ascending.
     ranks: Vec<u32>,
+    /// Timers with a row in the window, sorted.
+    timers: Vec<String>,
 }
 
 impl Summed {
@@ -70,9 +73,11 @@ pub(super) fn sum_up(table: &Table, wanted: &Wanted<'_>) -> Result<Summed, Sourc
     std::thread::scope(|scope| {
         let tallies = scope.spawn(|| table.tally(wanted, TIMERS_PLACE));
         let ranks = scope.spawn(|| table.ranks(wanted, TIMERS_PLACE));
+        let timers = scope.spawn(|| table.subnames(wanted, TIMERS_PLACE));
         let counted = table.count(wanted, Some(TIMERS_PLACE));
-        let (tallies, ranks) = (joined(tallies), joined(ranks));
+        let (tallies, ranks, timers) = (joined(tallies), joined(ranks), joined(timers));
         Ok(Summed {
+            timers: timers?,
             counted: counted?,
             tallies: tallies?,
             ranks: ranks?,
@@ -97,6 +102,7 @@ pub(super) fn load(
         counted,
         tallies,
         ranks,
+        timers,
     } = summed;
     let mut collector = Collector::new(selection);
     collector.job = Some(wanted.job.to_owned());
@@ -111,19 +117,26 @@ pub(super) fn load(
     }
     let rows: u64 = window.rows.iter().sum();
     let iterations = window.iterations.len();
-    refuse_sparse(rows as usize, window.timers.len(), ranks.len(), iterations)?;
-    let length = iterations_per_column(cells, ranks.len() * window.timers.len(), iterations);
+    refuse_sparse(rows as usize, timers.len(), ranks.len(), iterations)?;
+    let length = iterations_per_column(cells, ranks.len() * timers.len(), iterations);
     if length > 1 && whole {
         return Ok(None);
     }
     find_nodes(table, wanted, ranks, &window, &mut collector)?;
+    let samples = if length > 1 {
+        samples(
+            &window,
+            length,
+            &table.iterations_with(wanted, TIMERS_PLACE, &TRANSFER_TIMERS)?,
+        )
+    } else {
+        window.iterations.clone()
+    };
     if length == 1 {
         trace.into_iter().for_each(|rows| collector.count(rows));
         table.pull(wanted, &[GROUPS_PLACE, TRACE_PLACE], counted, &mut collector, progress)?;
     } else {
-        let columns = window.iterations.chunks(length);
-        let first_ones: Vec<i64> = columns.filter_map(|column| column.first().copied()).collect();
-        pull_sampled(table, wanted, counted, &first_ones, &mut collector, progress)?;
+        pull_sampled(table, wanted, counted, &samples, &mut collector, progress)?;
     }
 
     let reader = Reader {
@@ -131,6 +144,8 @@ pub(super) fn load(
         wanted,
         window: &window,
         ranks,
+        timers,
+        samples: &samples,
         length,
     };
     let taken = reader.read_all(progress)?;
@@ -143,6 +158,15 @@ pub(super) fn load(
     quality.timer_rows_used = taken.used;
     quality.duplicates = rows.saturating_sub(taken.used);
     Ok(Some(assemble(&reader, taken, steps, collector, selection)?))
+}
+
+/// The iteration of each column from which transfers are told: the first with a row of one.
+fn samples(window: &CountedWindow, length: usize, transferring: &[i64]) -> Vec<i64> {
+    let of_column = |column: &[i64]| {
+        let transfers = |iteration: &&i64| transferring.binary_search(iteration).is_ok();
+        column.iter().find(transfers).or(column.first()).copied()
+    };
+    window.iterations.chunks(length).filter_map(of_column).collect()
 }
 
 /// Finds each rank's node: that of its latest row. Rows of the last iteration tell it, but for ranks that have none there.
@@ -179,8 +203,14 @@ fn pull_sampled(
     if !counted.iter().any(|rows| rows.metric == Some(TRACE_PLACE)) {
         return table.pull(wanted, &[GROUPS_PLACE], counted, collector, progress);
     }
+    // Beyond what a query can list, none are read.
+    let listed = if sampled.len() <= Columns::MOST_LISTED {
+        sampled
+    } else {
+        &[]
+    };
     let wanted = Wanted {
-        sampled: Some(sampled),
+        sampled: Some(listed),
         ..wanted.clone()
     };
     let counted = table.count(&wanted, Some(TIMERS_PLACE))?;
@@ -202,7 +232,7 @@ fn pull_sampled(
 /// Iterations that a column stands for, so that tables of `rows` rows have no more cells than asked for.
 fn iterations_per_column(cells: usize, rows: usize, iterations: usize) -> usize {
     let columns = (cells / rows.max(1)).max(LEAST_COLUMNS);
-    iterations.div_ceil(columns).max(1)
+    iterations.div_ceil(columns).clamp(1, Columns::MOST_LISTED)
 }
 
 fn assemble(
@@ -213,16 +243,24 @@ fn assemble(
     selection: &Selection,
 ) -> Result<Job, JobError> {
     let (window, length) = (reader.window, reader.length);
-    let named = window.timers.iter().zip(taken.seconds);
-    let mut timers: Vec<TimerTable> = named
-        .map(|(name, seconds)| TimerTable {
-            name: name.clone(),
-            seconds,
+    let zeros_of_columns = taken.zeros;
+    let Taken {
+        seconds,
+        sums,
+        has_row: (timer_has_row, rank_has_row),
+        ..
+    } = taken;
+    let known = reader.timers.iter().zip(seconds).zip(sums).zip(timer_has_row);
+    let (mut timers, mut sums): (Vec<TimerTable>, Vec<_>) = known
+        .filter(|(_, has_row)| *has_row)
+        .map(|(((name, seconds), sums), _)| {
+            let name = name.clone();
+            (TimerTable { name, seconds }, sums)
         })
-        .collect();
-    let (mut ranks, mut sums) = (reader.ranks.to_vec(), taken.sums);
-    without_empty_ranks(&mut ranks, &mut timers, &mut sums);
-    collector.quality.zero_durations = if length > 1 { taken.zeros } else { zeros(&timers) };
+        .unzip();
+    let mut ranks = reader.ranks.to_vec();
+    without_empty_ranks(&mut ranks, &rank_has_row, &mut timers, &mut sums);
+    collector.quality.zero_durations = if length > 1 { zeros_of_columns } else { zeros(&timers) };
     let columns = window.iterations.chunks(length);
     let latest = |times: &[(Micros, Micros)]| times.iter().map(|&(_, last)| last).max();
     let tables = Tables {
@@ -230,6 +268,7 @@ fn assemble(
         iterations: columns.clone().filter_map(|column| column.first().copied()).collect(),
         iteration_times: window.times.chunks(length).filter_map(latest).collect(),
         timers,
+        sampled: reader.samples.to_vec(),
     };
     let quality = collector.quality.clone();
     // Trace rows may name runs that have no timer row.
@@ -251,13 +290,13 @@ fn assemble(
 }
 
 /// Takes out ranks of which no row counts: those that were there in a run's start-up only.
-fn without_empty_ranks(ranks: &mut Vec<u32>, timers: &mut [TimerTable], sums: &mut [Vec<Option<DurationSums>>]) {
-    let has_row = |rank: &usize| {
-        timers
-            .iter()
-            .any(|timer| timer.seconds.row(*rank).iter().any(|cell| !cell.is_nan()))
-    };
-    let kept: Vec<usize> = (0..ranks.len()).filter(has_row).collect();
+fn without_empty_ranks(
+    ranks: &mut Vec<u32>,
+    has_row: &[bool],
+    timers: &mut [TimerTable],
+    sums: &mut [Vec<Option<DurationSums>>],
+) {
+    let kept: Vec<usize> = (0..ranks.len()).filter(|&rank| has_row[rank]).collect();
     if kept.len() == ranks.len() {
         return;
     }

@@ -1,9 +1,6 @@
 //! Asks for the tables part by part, some parts side by side.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::sync_channel;
 
 use ndarray::Array2;
 
@@ -12,6 +9,7 @@ use super::super::from_table::TIMERS_PLACE;
 use super::super::quality::DataQuality;
 use super::super::step_time;
 use super::super::topology::Topology;
+use super::joined;
 use super::slab::{Slab, Taken};
 use super::window::CountedWindow;
 use crate::comm::collectives::COLLECTIVES;
@@ -37,6 +35,10 @@ pub(super) struct Reader<'a> {
     pub wanted: &'a Wanted<'a>,
     pub window: &'a CountedWindow,
     pub ranks: &'a [u32],
+    /// Names of the timers, sorted.
+    pub timers: &'a [String],
+    /// The iteration of each column from which transfers are told.
+    pub samples: &'a [i64],
     /// Iterations that a column stands for.
     pub length: usize,
 }
@@ -48,15 +50,28 @@ impl Reader<'_> {
 
     /// The window in parts that a query can hold.
     fn parts(&self) -> Vec<Part> {
-        let rows = self.window.rows.iter().sum::<u64>() as usize;
-        let cells = self.window.timers.len() * self.ranks.len() * self.columns();
+        let window = self.window;
+        let rows = window.rows.iter().sum::<u64>() as usize;
+        let cells = self.timers.len() * self.ranks.len() * self.columns();
         let (held, most) = if self.length == 1 {
             (rows, ROWS_AT_ONCE)
         } else {
             (cells, CELLS_AT_ONCE)
         };
-        let places = (Columns::MOST / self.length).clamp(1, self.columns().max(1));
-        let columns = (self.columns() * most / held.max(1)).clamp(1, places);
+        let one_run = window.run_of.windows(2).all(|pair| pair[0] == pair[1]);
+        let iterations = if one_run && Columns::are_gapless(&window.iterations) {
+            Columns::MOST
+        } else {
+            Columns::MOST_LISTED
+        };
+        let listed = if self.length == 1 {
+            Columns::MOST
+        } else {
+            Columns::MOST_LISTED
+        };
+        // The samples are listed, one a column.
+        let most_columns = (iterations / self.length).min(listed);
+        let columns = (self.columns() * most / held.max(1)).clamp(1, most_columns.max(1));
         (0..self.columns())
             .step_by(columns)
             .map(|first_column| Part {
@@ -66,62 +81,31 @@ impl Reader<'_> {
             .collect()
     }
 
-    /// All tables; parts are asked for side by side and put together in their order.
+    /// All tables; some parts are asked for side by side, and put together in their order.
     pub fn read_all(&self, progress: &dyn Fn(u64)) -> Result<Taken, SourceError> {
-        let parts = self.parts();
-        let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
-        // A part waits until those before it have been put together.
-        let (sender, arrivals) = sync_channel(AT_ONCE);
         let table = || Array2::from_elem((self.ranks.len(), self.columns()), f64::NAN);
         let of_ranks = || vec![None; if self.length > 1 { self.ranks.len() } else { 0 }];
         let mut taken = Taken {
-            seconds: self.window.timers.iter().map(|_| table()).collect(),
-            sums: self.window.timers.iter().map(|_| of_ranks()).collect(),
+            seconds: self.timers.iter().map(|_| table()).collect(),
+            sums: self.timers.iter().map(|_| of_ranks()).collect(),
+            has_row: (vec![false; self.timers.len()], vec![false; self.ranks.len()]),
             ..Taken::default()
         };
-        let mut first_error = None;
-        std::thread::scope(|scope| {
-            for _ in 0..AT_ONCE.min(parts.len()) {
-                let (sender, next, failed, parts) = (sender.clone(), &next, &failed, &parts);
-                scope.spawn(move || {
-                    loop {
-                        let place = next.fetch_add(1, Ordering::Relaxed);
-                        let Some(&part) = parts.get(place) else { break };
-                        let read = self.read(part);
-                        failed.fetch_or(read.is_err(), Ordering::Relaxed);
-                        // The receiver is there until the last sender goes.
-                        let _ = sender.send((place, read));
-                        if failed.load(Ordering::Relaxed) {
-                            break;
-                        }
-                    }
-                });
+        for parts in self.parts().chunks(AT_ONCE) {
+            let slabs: Vec<Result<Slab, SourceError>> = std::thread::scope(|scope| {
+                let asked: Vec<_> = parts.iter().map(|&part| scope.spawn(move || self.read(part))).collect();
+                asked.into_iter().map(joined).collect()
+            });
+            for slab in slabs {
+                taken.add(slab?);
+                progress(taken.used);
             }
-            drop(sender);
-            let (mut early, mut due) = (BTreeMap::new(), 0);
-            for (place, read) in arrivals {
-                match read {
-                    Ok(slab) => early.insert(place, slab),
-                    Err(error) => {
-                        first_error = first_error.take().or(Some(error));
-                        continue;
-                    }
-                };
-                while let Some(slab) = early.remove(&due) {
-                    taken.add(slab);
-                    progress(taken.used);
-                    due += 1;
-                }
-            }
-        });
-        match first_error {
-            Some(error) => Err(error),
-            None => Ok(taken),
         }
+        Ok(taken)
     }
 
     fn read(&self, part: Part) -> Result<Slab, SourceError> {
-        let names: Vec<&str> = self.window.timers.iter().map(String::as_str).collect();
+        let names: Vec<&str> = self.timers.iter().map(String::as_str).collect();
         let asked = Asked::new(self, part, &names);
         let columns = asked.columns(self, part);
         let begin = || Slab {
@@ -139,8 +123,7 @@ impl Reader<'_> {
 
     /// The longest step of any rank in each iteration, as a job of one rank.
     pub fn steps(&self, repeated: bool) -> Result<Job, SourceError> {
-        let timers = &self.window.timers;
-        let names = step_time::timers(|name| timers.iter().any(|timer| timer == name));
+        let names = step_time::timers(|name| self.timers.iter().any(|timer| timer == name));
         let parts = if names.is_empty() { Vec::new() } else { self.parts() };
         let mut seconds = Array2::from_elem((1, self.window.iterations.len()), f64::NAN);
         for part in parts {
@@ -180,7 +163,7 @@ fn stands_for(timer: &str) -> Stands {
     if COLLECTIVES.contains(&timer) {
         Stands::Shortest
     } else if is_transfer(timer) {
-        Stands::First
+        Stands::Sample
     } else {
         Stands::Mean
     }
@@ -191,12 +174,23 @@ struct Asked<'a> {
     timers: &'a [&'a str],
     stands: Vec<u8>,
     runs: Vec<&'a str>,
+    samples: Vec<u16>,
 }
 
 impl<'a> Asked<'a> {
     fn new(reader: &'a Reader<'_>, part: Part, timers: &'a [&'a str]) -> Self {
         let run = |&run: &u32| reader.window.run_names[run as usize].as_str();
+        let iterations = &reader.window.iterations[part.iterations(reader)];
+        // Whole columns need none.
+        let of_part = if reader.length > 1 { part.columns } else { 0 };
+        let samples = reader.samples.iter().skip(part.first_column).take(of_part);
+        let place = |sample: &i64| iterations.binary_search(sample).ok();
         Self {
+            // The place of an iteration in its part fits: see `parts`.
+            samples: samples
+                .filter_map(place)
+                .filter_map(|place| place.try_into().ok())
+                .collect(),
             timers,
             stands: timers.iter().map(|timer| stands_for(timer) as u8).collect(),
             runs: reader.window.run_of[part.iterations(reader)].iter().map(run).collect(),
@@ -210,13 +204,14 @@ impl<'a> Asked<'a> {
         let first = times.iter().map(|&(first, _)| first).min();
         let last = times.iter().map(|&(_, last)| last).max();
         // Other timers' rows are counted too: of some timers there may be fewer.
-        let all = self.timers.len() == window.timers.len();
+        let all = self.timers.len() == reader.timers.len();
         Columns {
             timers: self.timers,
             stands: &self.stands,
             runs: &self.runs,
             times: (first.unwrap_or_default(), last.unwrap_or_default()),
             length: reader.length,
+            samples: &self.samples,
             counted: if all {
                 window.rows[iterations.clone()].iter().sum()
             } else {

@@ -16,6 +16,8 @@ pub(super) struct Taken {
     pub used: u64,
     pub zeros: u64,
     pub repeated: bool,
+    /// Whether each timer, and each rank, has a row that counts.
+    pub has_row: (Vec<bool>, Vec<bool>),
 }
 
 /// What one query brings: columns of all timers and ranks.
@@ -98,6 +100,8 @@ impl Taken {
             let Some(table) = self.seconds.get_mut(cells.timer) else {
                 continue;
             };
+            self.has_row.0[cells.timer] = true;
+            self.has_row.1[cells.rank] = true;
             let first = slab.first_column;
             let mut row = table.row_mut(cells.rank);
             row.iter_mut()

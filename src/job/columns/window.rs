@@ -24,8 +24,6 @@ pub(super) struct CountedWindow {
     pub times: Vec<(Micros, Micros)>,
     /// Rows of each iteration.
     pub rows: Vec<u64>,
-    /// Names of the timers, sorted.
-    pub timers: Vec<String>,
 }
 
 impl CountedWindow {
@@ -52,7 +50,6 @@ impl CountedWindow {
         let rows = usable.map(|(tally, &run)| (run, tally.iteration_number));
         let counts = CountedRuns::new(rows, &runs, selection.rerun.as_ref(), &run_names);
         let mut iterations = BTreeMap::<i64, (u32, (Micros, Micros), u64)>::new();
-        let mut timers = BTreeSet::new();
         for (tally, &run) in tallies.iter().zip(&codes) {
             quality.missing_values += tally.missing;
             quality.not_finite += tally.not_finite;
@@ -64,7 +61,6 @@ impl CountedWindow {
                 let (_, known, rows) = iterations.entry(tally.iteration_number).or_insert((run, times, 0));
                 *known = (known.0.min(times.0), known.1.max(times.1));
                 *rows += tally.usable;
-                timers.insert(tally.timer.clone());
             }
         }
         Self {
@@ -75,7 +71,6 @@ impl CountedWindow {
             iterations: iterations.into_keys().collect(),
             runs,
             run_names,
-            timers: timers.into_iter().collect(),
         }
     }
 

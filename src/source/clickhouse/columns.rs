@@ -32,7 +32,8 @@ pub struct Columns<'a> {
     pub timers: &'a [&'a str],
     /// What stands for the iterations of a column in each of them: a [`Stands`] as a number.
     pub stands: &'a [u8],
-    /// Iterations that count, ascending; [`Columns::MOST`] of them at most.
+    /// Iterations that count, ascending; [`Columns::MOST`] of them at most, of [`Columns::MOST_LISTED`] where some between
+    /// them are missing or they count from several runs.
     pub iterations: &'a [i64],
     /// The run that each of them counts from.
     pub runs: &'a [&'a str],
@@ -40,6 +41,8 @@ pub struct Columns<'a> {
     pub times: (Micros, Micros),
     /// Iterations that a column puts together.
     pub length: usize,
+    /// The iteration of each column that [`Stands::Sample`] takes, by its place.
+    pub samples: &'a [u16],
     /// How many rows the server counted before.
     pub counted: u64,
 }
@@ -51,13 +54,37 @@ pub enum Stands {
     Mean = 0,
     /// The shortest.
     Shortest = 1,
-    /// That of the first iteration, which is the same on all ranks.
-    First = 2,
+    /// That of one iteration, the same on all ranks.
+    Sample = 2,
 }
 
 impl Columns<'_> {
     /// Iterations that one query takes: their places travel as two bytes.
     pub const MOST: usize = 1 << 16;
+    /// Numbers that one parameter lists: servers take parameters of 128 KB, and a number has 20 digits at most.
+    pub const MOST_LISTED: usize = 5_000;
+
+    /// Whether the iterations have no gap.
+    #[must_use]
+    pub fn are_gapless(iterations: &[i64]) -> bool {
+        match (iterations.first(), iterations.last()) {
+            (Some(&first), Some(&last)) => last.checked_sub(first) == Some(iterations.len() as i64 - 1),
+            _ => true,
+        }
+    }
+
+    /// Whether the place of an iteration and its run need no list.
+    fn is_plain(&self) -> bool {
+        Self::are_gapless(self.iterations) && self.runs.windows(2).all(|pair| pair[0] == pair[1])
+    }
+
+    /// The distinct runs, sorted.
+    fn distinct_runs(&self) -> Vec<&str> {
+        let mut runs = self.runs.to_vec();
+        runs.sort_unstable();
+        runs.dedup();
+        runs
+    }
 }
 
 /// The rows of one timer and rank, in no order.
@@ -85,7 +112,7 @@ pub struct RankColumns {
     pub rank_number: u32,
     /// Columns in which it has a row, by place.
     pub places: Vec<u16>,
-    /// What stands for the durations above 0 of each; 0 where there is none, NaN where the first iteration has no row.
+    /// What stands for the durations above 0 of each; 0 where there is none, NaN where the sampled iteration has no row.
     pub seconds: Vec<f64>,
     /// Rows, with those that repeat another.
     pub row_count: u32,
@@ -162,12 +189,12 @@ impl Table {
              toFloat64(sum(grains)) / {GRAIN} AS total, min(lo) AS least, max(hi) AS most \
              FROM ({with} SELECT q, rank_code, toUInt16(intDiv(p, {{length:UInt32}})) AS b, sum(w) AS c, {distinct} AS d, countIf(x = 0) AS z, \
              sum(toInt128(least(x, {MOST}) * {GRAIN})) AS grains, \
-             min(if(x > 0, x, inf)) AS lo, max(x) AS hi, max(if(p % {{length:UInt32}} = 0, x, -1.)) AS at_first, \
+             min(if(x > 0, x, inf)) AS lo, max(x) AS hi, max(if(p IN {{samples:Array(UInt16)}}, x, -1.)) AS sampled, \
              {{stands:Array(UInt8)}}[q + 1] AS stands_for, \
-             multiIf(stands_for = {first}, if(at_first < 0, nan, at_first), hi = 0, 0., stands_for = {shortest}, lo, \
+             multiIf(stands_for = {sample}, if(sampled < 0, nan, sampled), hi = 0, 0., stands_for = {shortest}, lo, \
              toFloat64(grains) / {GRAIN} / (toInt64(d) - toInt64(z))) AS cell \
              {from} GROUP BY q, rank_code, b) GROUP BY q, rank_code",
-            first = Stands::First as u8,
+            sample = Stands::Sample as u8,
             shortest = Stands::Shortest as u8,
         );
         self.fold(&sql, (wanted, metric), columns, begin, add, |line| {
@@ -209,19 +236,21 @@ impl Table {
         let iterations = columns.iterations;
         let (first, last) = (iterations.first(), iterations.last());
         let (first, last) = (first.copied().unwrap_or_default(), last.copied().unwrap_or_default());
-        let gapless = last.checked_sub(first) == Some(iterations.len() as i64 - 1);
-        let place = if gapless {
+        let place = if columns.is_plain() {
             format!("i - {first}")
         } else {
             "transform(i, {numbers:Array(Int64)}, {places:Array(Int64)}, toInt64(-1))".to_owned()
         };
-        let run = match columns.runs {
-            [first, rest @ ..] if rest.iter().all(|run| run == first) => "{run:String}",
-            _ => "transform(i, {numbers:Array(Int64)}, {runs:Array(String)}, '')",
+        // The code of the row's run is that of the run from which its iteration counts.
+        let of_that_run = if columns.is_plain() {
+            "u = {run:String}"
+        } else {
+            "transform(u, {run_names:Array(String)}, {run_codes:Array(Int64)}, toInt64(-1)) \
+             = transform(i, {numbers:Array(Int64)}, {run_of:Array(Int64)}, toInt64(-2))"
         };
         let times = self.layout.between(Some(columns.times.0), Some(columns.times.1));
         let counts = format!(
-            " AND iteration >= {first} AND iteration <= {last}{times} AND q != {NOT_ASKED} AND p >= 0 AND u = {run} \
+            " AND iteration >= {first} AND iteration <= {last}{times} AND q != {NOT_ASKED} AND p >= 0 AND {of_that_run} \
              AND {USABLE}"
         );
         let From { with, from } = rows(&self.layout, wanted, &counts);
@@ -287,13 +316,26 @@ impl Table {
 
 fn asked(attempt: &Attempt<'_>, sql: &str, (wanted, metric): (&Wanted<'_>, usize), columns: &Columns<'_>) -> Query {
     let places = |count: usize| -> Vec<i64> { (0..count as i64).collect() };
-    bound(attempt, sql, wanted, metric)
+    let query = bound(attempt, sql, wanted, metric)
         .param("timers", columns.timers)
         .param("codes", places(columns.timers.len()))
         .param("stands", columns.stands)
+        .param("samples", columns.samples)
         .param("length", columns.length.max(1))
+        .param("run", columns.runs.first().copied().unwrap_or_default());
+    if columns.is_plain() {
+        return query;
+    }
+    let runs = columns.distinct_runs();
+    let run_of: Vec<i64> = columns
+        .runs
+        .iter()
+        .map(|run| runs.partition_point(|known| known < run) as i64)
+        .collect();
+    query
         .param("numbers", columns.iterations)
         .param("places", places(columns.iterations.len()))
-        .param("run", columns.runs.first().copied().unwrap_or_default())
-        .param("runs", columns.runs)
+        .param("run_codes", places(runs.len()))
+        .param("run_names", runs)
+        .param("run_of", run_of)
 }

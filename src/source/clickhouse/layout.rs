@@ -172,14 +172,19 @@ impl Layout {
         let seconds = |micros: i64| micros.clamp(0, i64::from(u32::MAX) * 1_000_000);
         for (micros, sign) in [(start, ">="), (end, "<=")] {
             let Some(micros) = micros else { continue };
-            let moment = match (self.time, sign) {
-                (TimeColumn::Fractions, _) => format!("fromUnixTimestamp64Micro(toInt64({micros}))"),
+            let (sign, moment) = match (self.time, sign) {
+                (TimeColumn::Fractions, ">=") => (">=", format!("fromUnixTimestamp64Micro(toInt64({micros}))")),
+                // Times are read to the microsecond: what a column of nanoseconds holds beyond it belongs to it.
+                (TimeColumn::Fractions, _) => {
+                    let next = micros.saturating_add(1);
+                    ("<", format!("fromUnixTimestamp64Micro(toInt64({next}))"))
+                }
                 // No whole second lies between the bound and the next one inwards.
                 (TimeColumn::Seconds, ">=") => {
                     let up = seconds(micros).div_euclid(1_000_000) + i64::from(seconds(micros) % 1_000_000 > 0);
-                    format!("toDateTime({up})")
+                    (sign, format!("toDateTime({up})"))
                 }
-                (TimeColumn::Seconds, _) => format!("toDateTime({})", seconds(micros).div_euclid(1_000_000)),
+                (TimeColumn::Seconds, _) => (sign, format!("toDateTime({})", seconds(micros).div_euclid(1_000_000))),
             };
             sql += &format!(" AND timestamp {sign} {moment}");
         }

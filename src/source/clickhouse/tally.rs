@@ -10,11 +10,9 @@ use super::pull::Wanted;
 use super::session::Attempt;
 use crate::source::{Micros, SourceError};
 
-/// The rows of one timer in one iteration of one run, by what their values are worth.
+/// The rows of one iteration of one run, by what their values are worth.
 #[derive(Debug, Clone, PartialEq, Eq, Row, Deserialize)]
 pub struct Tally {
-    /// Name of the timer.
-    pub timer: String,
     /// The run; empty where the rows name none.
     pub run: String,
     /// The iteration.
@@ -62,18 +60,18 @@ pub struct Placed {
 pub(super) const USABLE: &str = "ifNull(isFinite(v) AND v >= 0, 0)";
 
 impl Table {
-    /// Sums up the rows of one metric's window by timer, run and iteration, in their order.
+    /// Sums up the rows of one metric's window by run and iteration, in their order.
     ///
     /// # Errors
     /// A query that fails for good.
     pub fn tally(&self, wanted: &Wanted<'_>, metric: usize) -> Result<Vec<Tally>, SourceError> {
         let From { with, from } = rows(&self.layout, wanted, "");
         let sql = format!(
-            "{with} SELECT s AS timer, u AS run, i AS iteration_number, countIf(isNull(v)) AS missing, \
+            "{with} SELECT u AS run, i AS iteration_number, countIf(isNull(v)) AS missing, \
              countIf(isNotNull(v) AND NOT isFinite(v)) AS not_finite, countIf(isFinite(v) AND v < 0) AS negative, \
              countIf({USABLE}) AS usable, minIf(t, {USABLE}) AS first_time, maxIf(t, {USABLE}) AS last_time, \
              min(t) AS first_seen, max(t) AS last_seen \
-             {from} GROUP BY s, u, i ORDER BY s, u, i"
+             {from} GROUP BY u, i ORDER BY u, i"
         );
         self.lines("sum up the job's rows", &sql, wanted, metric)
     }
@@ -86,6 +84,35 @@ impl Table {
         let From { with, from } = rows(&self.layout, wanted, "");
         let sql = format!("{with} SELECT DISTINCT toUInt32(r) AS rank_number {from} ORDER BY rank_number");
         self.lines("find the job's ranks", &sql, wanted, metric)
+    }
+
+    /// The subnames in one metric's window, sorted.
+    ///
+    /// # Errors
+    /// A query that fails for good.
+    pub fn subnames(&self, wanted: &Wanted<'_>, metric: usize) -> Result<Vec<String>, SourceError> {
+        let From { with, from } = rows(&self.layout, wanted, "");
+        let sql = format!("{with} SELECT DISTINCT s AS timer {from} ORDER BY timer");
+        self.lines("find the job's timers", &sql, wanted, metric)
+    }
+
+    /// The iterations of one metric's window in which any of some subnames has a row, ascending.
+    ///
+    /// # Errors
+    /// A query that fails for good.
+    pub fn iterations_with(
+        &self,
+        wanted: &Wanted<'_>,
+        metric: usize,
+        subnames: &[&str],
+    ) -> Result<Vec<i64>, SourceError> {
+        let From { with, from } = rows(&self.layout, wanted, " AND subname IN {asked:Array(String)}");
+        let sql = format!("{with} SELECT DISTINCT i AS iteration_number {from} ORDER BY iteration_number");
+        let lines = self.session.run("find the job's transfers", async |attempt| {
+            let query = bound(attempt, &sql, wanted, metric).param("asked", subnames);
+            query.fetch_all().await.map_err(|error| attempt.failure(&error))
+        })?;
+        Ok(lines)
     }
 
     /// Whether rows can name nodes.
