@@ -10,6 +10,9 @@ use super::rows::RowPlaces;
 use super::settings::PeerSettings;
 use super::table::Table;
 
+/// The log of how many times faster than its stage's usual a whole step can be: a nanosecond would outweigh all other
+/// steps of a row.
+const FASTEST: f64 = 2.0 * std::f64::consts::LN_2;
 /// Strongest correlation of a step with the next that the standard error allows for.
 const MOST_AUTOCORRELATION: f64 = 0.9;
 /// Degrees of freedom of the rows' median width over those of a standard deviation (normal tables: 0.39 to 0.7).
@@ -55,6 +58,7 @@ impl OwnFactors {
             about.map_columns(|column| median(column))
         };
         factors.subtract_from_columns(&step);
+        take_out_broken_steps(&mut factors, places);
         let has_value = factors.map(|_, cells| cells.iter().any(|cell| cell.is_finite()));
         let mut peers = vec![0; factors.rows()];
         for rows in &places.stages {
@@ -111,6 +115,22 @@ impl OwnFactors {
     pub fn is_normal(&self, row: usize) -> bool {
         !self.majority[row]
     }
+}
+
+/// Takes out steps far below their stage's usual: the timer did not run whole.
+fn take_out_broken_steps(factors: &mut Table, places: &RowPlaces) {
+    let medians = factors.row_medians();
+    let usual: Vec<f64> = places
+        .stages
+        .iter()
+        .map(|rows| median(rows.iter().map(|&row| medians[row])))
+        .collect();
+    factors.change(|row, cells| {
+        let fastest = usual[places.stage_of[row]] - FASTEST;
+        // Comparing with NaN holds for none.
+        let broken = cells.iter_mut().filter(|cell| **cell < fastest);
+        broken.for_each(|cell| *cell = f64::NAN);
+    });
 }
 
 /// How many independent steps tell as much as `steps` that are like their neighbours.
@@ -208,5 +228,24 @@ mod tests {
         }
         assert!((own.levels[1] - own.levels[0] - 2f64.ln()).abs() < 1e-12);
         assert_eq!((own.peers[0], own.deviation), (2, 0.0));
+    }
+
+    #[test]
+    fn a_clock_that_tells_next_to_nothing_does_not_hide_a_slow_row() {
+        let seconds = Table::fill(8, 30, |row, cells| {
+            for (t, cell) in cells.iter_mut().enumerate() {
+                let noise = 1.0 + 0.01 * ((row * 31 + t * 17 + row * t * 7) % 13) as f64 / 13.0;
+                *cell = noise * if row == 2 { 1.3 } else { 1.0 };
+                // Also in the slow row and, now and then, in several rows of a step.
+                if (row * 7 + t * 5) % 41 == 0 || (row == 2 && t == 9) {
+                    *cell = 1e-9;
+                }
+            }
+        });
+        let places = RowPlaces::new(&[0; 8], &[0, 1, 2, 3, 4, 5, 6, 7], vec![0; 8]);
+        let settings = PeerSettings::default();
+        let scores = super::super::segments::score(&OwnFactors::of(&seconds, &places, &settings), &settings);
+        let passing: Vec<usize> = (0..8).filter(|&row| scores[row].passes()).collect();
+        assert_eq!(passing, [2], "{scores:?}");
     }
 }
