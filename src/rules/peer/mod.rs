@@ -49,7 +49,7 @@ use self::units::{COMPUTE, LOADER, RankTimes, Units};
 use self::votes::Votes;
 use super::{Cause, Finding, FindingKind, Verdict};
 use crate::algos::Algorithm;
-use crate::comm::{self, SlowComputing};
+use crate::comm::{self, Communication, SlowComputing};
 use crate::features::{self, RankFeatures, STEP_TIMER, TimerFate, TimerVerdict};
 use crate::job::Job;
 
@@ -80,7 +80,7 @@ pub fn judge(job: &Job, settings: &PeerSettings, algorithms: &[&'static dyn Algo
         findings = unplaced::without_names(findings);
     }
     let mut communication = comm::look(job, settings, &slow_computing(job, &findings));
-    communication.told += &sampled(job);
+    communication.told += &sampled(job, &communication);
     acquit_groups_that_wait(&mut findings, &communication.findings);
     findings.extend(communication.findings.iter().cloned());
     findings.sort_by(by_weight);
@@ -137,9 +137,10 @@ fn look(
 }
 
 /// What of the communication is known of a job whose iterations were put together.
-fn sampled(job: &Job) -> String {
+fn sampled(job: &Job, communication: &Communication) -> String {
     let length = job.iterations_per_column();
-    if length == 1 {
+    let transfers = !communication.flows.is_empty() || job.quality.trace_rows > 0;
+    if length == 1 || !transfers {
         return String::new();
     }
     let unread = if job.quality.trace_rows > 0 && job.quality.trace_rows_used == 0 {
