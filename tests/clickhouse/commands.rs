@@ -183,3 +183,28 @@ fn a_replay_is_the_job_under_a_new_id_and_time() {
         assert_eq!(workdir.run_on(&database, args).code, Some(code), "{args:?}");
     }
 }
+
+#[test]
+fn a_replay_of_a_job_whose_rows_go_meanwhile_fails() {
+    let Some(database) = database("replaying_less") else {
+        return;
+    };
+    let database = database.with_slow_rank();
+    let workdir = Workdir::new();
+    let copy = std::thread::scope(|scope| {
+        let replay = scope.spawn(|| {
+            workdir.run_on(
+                &database,
+                &["replay", "--job-id", "job", "--as-job", "copy", "--speed", "100"],
+            )
+        });
+        let copied = "SELECT count() FROM megatron_metrics WHERE job = 'copy'";
+        while database.sql(copied).trim() == "0" && !replay.is_finished() {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        database.sql("DELETE FROM megatron_metrics WHERE job = 'job' AND iteration = 30");
+        replay.join().expect("it ends")
+    });
+    assert_eq!(copy.code, Some(4), "{copy:?}");
+    assert!(copy.stderr.contains("464 rows were copied of 480"), "{copy:?}");
+}
