@@ -124,8 +124,7 @@ impl ClickHouseArgs {
             (.., Some(url)) => ("clickhouse.url", url.clone()),
             _ => return Ok(None),
         };
-        let address = Address::parse(&url).map_err(|error| ArgumentError::new(flag, error.to_string()))?;
-        let mut settings = ServerSettings::at(address);
+        let mut settings = ServerSettings::at(address(flag, &url)?);
         let beside = |path: &PathBuf| folder.join(path);
         let database = first([self.database.clone(), environment("CLICKHOUSE_DATABASE")?]);
         settings.database = first([database, settings.database, file.database]);
@@ -173,16 +172,32 @@ impl ClickHouseArgs {
         };
         let broken = |reason: String| ArgumentError::new("--config", format!("{}: {reason}", path.display()));
         let text = std::fs::read_to_string(&path).map_err(|error| broken(error.to_string()))?;
-        // The error's own text repeats the line, and a line may hold a password.
+        // The error's own text repeats the line, its message the value; both may hold a password.
         let file: ConfigFile = toml::from_str(&text).map_err(|error| {
             let line = error
                 .span()
                 .map_or(0, |span| text[..span.start.min(text.len())].lines().count());
-            broken(format!("line {}: {}", line.max(1), error.message()))
+            broken(format!("line {}: {}", line.max(1), wrong_in_config(error.message())))
         })?;
         let folder = path.parent().unwrap_or(Path::new("")).to_owned();
         Ok((file.clickhouse, folder))
     }
+}
+
+/// What is wrong with the file, without the value that is wrong. A value's own text stands between "invalid type: " or
+/// "invalid value: " and what was expected, which are our own words.
+fn wrong_in_config(message: &str) -> String {
+    if !message.starts_with("invalid ") || !message.contains(": ") {
+        return message.to_owned();
+    }
+    match message.rsplit_once(", expected ") {
+        Some((_, expected)) => format!("a value of the wrong kind, expected {expected}"),
+        None => "a value of the wrong kind".to_owned(),
+    }
+}
+
+fn address(flag: &'static str, url: &str) -> Result<Address, ArgumentError> {
+    Address::parse(url).map_err(|error| ArgumentError::new(flag, error.to_string()))
 }
 
 fn usual_config() -> Option<PathBuf> {
