@@ -22,6 +22,8 @@ use crate::job::JobEntry;
 const JOBS: &str = "jobs";
 /// How often a process is looked at.
 const BEAT: Duration = Duration::from_millis(20);
+/// How long a process that is asked to end may take to end its queries and to clean up.
+const GRACE: Duration = Duration::from_secs(5);
 /// Exit code of `analyze` when no row counts.
 const NO_ROWS: i32 = 3;
 
@@ -186,7 +188,7 @@ fn analyse(plan: &Plan<'_>, job: &str, place: &Path, limit: Instant, children: &
         match children.look(id)? {
             Some(status) => break Ended::Itself(status.code(), String::new()),
             None if Instant::now() >= limit => {
-                children.kill(id);
+                children.end_one(id)?;
                 break Ended::Late;
             }
             None => std::thread::sleep(BEAT),
@@ -263,11 +265,23 @@ impl Children {
         }
     }
 
-    fn kill(&self, id: u32) {
+    /// Asks one to end, and kills it when it does not.
+    fn end_one(&self, id: u32) -> std::io::Result<()> {
         if let Some(child) = self.running().get_mut(&id) {
-            let _ = child.kill();
-            let _ = child.wait();
+            ask_to_end(child);
         }
+        let began = Instant::now();
+        while self.look(id)?.is_none() {
+            if began.elapsed() >= GRACE {
+                if let Some(child) = self.running().get_mut(&id) {
+                    let _ = child.kill();
+                    let _ = child.wait();
+                }
+                break;
+            }
+            std::thread::sleep(BEAT);
+        }
+        Ok(())
     }
 
     fn forget(&self, id: u32) {
@@ -277,12 +291,35 @@ impl Children {
     /// Ends them all; none is started any more, as the lock is kept.
     fn end(&self) {
         let mut running = self.running();
+        running.values_mut().for_each(ask_to_end);
+        let began = Instant::now();
+        let runs = |child: &mut Child| matches!(child.try_wait(), Ok(None));
+        while running.values_mut().any(runs) && began.elapsed() < GRACE {
+            std::thread::sleep(BEAT);
+        }
         for child in running.values_mut() {
             let _ = child.kill();
             let _ = child.wait();
         }
         std::mem::forget(running);
     }
+}
+
+/// Asks a process to end as Ctrl-C does, so that it ends its queries on the server and cleans up.
+#[cfg(unix)]
+fn ask_to_end(child: &mut Child) {
+    use nix::sys::signal::{Signal, kill};
+    use nix::unistd::Pid;
+    // The id of one that was waited for may be another's by now.
+    if let (Ok(None), Ok(id)) = (child.try_wait(), i32::try_from(child.id())) {
+        let _ = kill(Pid::from_raw(id), Signal::SIGTERM);
+    }
+}
+
+/// There is no asking here.
+#[cfg(not(unix))]
+fn ask_to_end(child: &mut Child) {
+    let _ = child.kill();
 }
 
 #[cfg(test)]

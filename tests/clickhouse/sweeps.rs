@@ -179,3 +179,37 @@ fn two_sweeps_do_not_overlap_and_time_that_is_up_ends_a_job() {
     let outcome = workdir.run_on(&database, &limited);
     assert!(outcome.stdout.contains("not-reached"), "{outcome:?}");
 }
+
+/// Processes whose time is up, and those of a sweep that is interrupted, still end their queries.
+#[cfg(unix)]
+#[test]
+fn an_analysis_that_is_ended_ends_its_queries() {
+    let Some(database) = database("ending") else { return };
+    let database = database.with_table();
+    for job in ["a", "b"] {
+        database.sql(&crate::insert_slow_rank(job, 30));
+    }
+    database.faults("delay_ms=1000");
+    let workdir = Workdir::new();
+    let late = ["sweep", "--out", "s", "--job-time-limit", "0.7s"];
+    let outcome = workdir.run_on(&database, &late);
+    assert_eq!(outcome.stdout.matches("out-of-time").count(), 2, "{outcome:?}");
+    assert_eq!(database.count("KILL QUERY"), 2);
+    assert!(workdir.content("s").iter().all(|(name, _)| !name.starts_with("jobs")));
+
+    let mut command = workdir.command(&["sweep", "--out", "t"]);
+    command.env("CLICKHOUSE_URL", &database.server.url);
+    let command = command.env("CLICKHOUSE_DATABASE", database.name).stderr(Stdio::null());
+    let mut sweep = command.spawn().expect("the program starts");
+    let asked = |job: &str| database.count(&format!("\"param_job\": \"{job}\""));
+    let before = (asked("a"), asked("b"));
+    let began = Instant::now();
+    while (asked("a") == before.0 || asked("b") == before.1) && began.elapsed() < Duration::from_secs(30) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let id = sweep.id().to_string();
+    let sent = std::process::Command::new("kill").args(["-s", "TERM", &id]).status();
+    assert!(sent.expect("kill").success());
+    assert_eq!(sweep.wait().expect("it ends").code(), Some(130));
+    assert!(database.count("KILL QUERY") >= 4, "{}", database.count("KILL QUERY"));
+}
