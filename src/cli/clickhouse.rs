@@ -47,6 +47,14 @@ pub struct ClickHouseArgs {
     config: Option<PathBuf>,
 }
 
+/// Settings for a process of its own.
+pub(super) struct HandedOn {
+    /// Its flags.
+    pub flags: Vec<OsString>,
+    /// Variables of its environment, beside those of this process.
+    pub environment: Vec<(&'static str, Secret)>,
+}
+
 /// The configuration file: every key may be missing, none may be misspelt.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -86,8 +94,28 @@ impl ClickHouseArgs {
         flags.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag)
     }
 
-    /// The flags as they were typed, for a process of its own; a password is not among them.
-    pub(super) fn typed(&self) -> Vec<OsString> {
+    /// What a process of its own is given, for the same settings. Everybody can read its flags: what the address says
+    /// beside the server's place goes by environment, which comes before an address; where the environment says
+    /// something already, that counted before too.
+    ///
+    /// # Errors
+    /// An address that is none.
+    pub(super) fn handed_on(&self) -> Result<HandedOn, ArgumentError> {
+        let mut environment_beside = Vec::new();
+        let mut url = None;
+        if let Some(typed) = &self.clickhouse_url {
+            let address = address("--clickhouse-url", typed)?;
+            for (name, value) in [
+                ("CLICKHOUSE_USER", address.user.map(Secret::new)),
+                ("CLICKHOUSE_PASSWORD", address.password),
+                ("CLICKHOUSE_DATABASE", address.database.map(Secret::new)),
+            ] {
+                if let (Some(value), None) = (value, environment(name)?) {
+                    environment_beside.push((name, value));
+                }
+            }
+            url = Some(address.url);
+        }
         let text = |flag: &str, value: &Option<String>| value.as_ref().map(|value| format!("{flag}={value}").into());
         let path = |flag: &str, value: &Option<PathBuf>| {
             let mut typed = OsString::from(format!("{flag}="));
@@ -98,7 +126,7 @@ impl ClickHouseArgs {
         };
         let number = |flag: &str, value: Option<f64>| value.map(|value| format!("{flag}={value}").into());
         let flags = [
-            text("--clickhouse-url", &self.clickhouse_url),
+            text("--clickhouse-url", &url),
             text("--database", &self.database),
             text("--table", &self.table),
             text("--user", &self.user),
@@ -109,7 +137,10 @@ impl ClickHouseArgs {
             self.retries.map(|retries| format!("--retries={retries}").into()),
             path("--config", &self.config),
         ];
-        flags.into_iter().flatten().collect()
+        Ok(HandedOn {
+            flags: flags.into_iter().flatten().collect(),
+            environment: environment_beside,
+        })
     }
 
     /// Puts the three layers together; `None` when no layer names a server.

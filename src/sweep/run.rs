@@ -17,6 +17,7 @@ use super::error::SweepError;
 use super::ledger::{JobResult, Status, fingerprint};
 use crate::interrupt;
 use crate::job::JobEntry;
+use crate::source::clickhouse::Secret;
 
 /// Folder of the jobs' own result folders, beside the ledger.
 const JOBS: &str = "jobs";
@@ -45,6 +46,8 @@ pub struct Plan<'a> {
     pub jobs: &'a [JobEntry],
     /// Arguments of `analyze` that name the source and the span.
     pub arguments: &'a [OsString],
+    /// Variables that `analyze` is given beside those of this process: arguments can be read by everybody.
+    pub environment: &'a [(&'static str, Secret)],
     /// Further flags of `analyze`.
     pub flags: &'a [String],
     /// The sweep's folder.
@@ -180,6 +183,7 @@ fn analyse(plan: &Plan<'_>, job: &str, place: &Path, limit: Instant, children: &
         .arg(place)
         .args(["--force", "--format", "json"])
         .args(plan.flags)
+        .envs(plan.environment.iter().map(|(name, value)| (name, value.reveal())))
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(words.try_clone()?);

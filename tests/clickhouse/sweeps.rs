@@ -180,6 +180,65 @@ fn two_sweeps_do_not_overlap_and_time_that_is_up_ends_a_job() {
     assert!(outcome.stdout.contains("not-reached"), "{outcome:?}");
 }
 
+/// What the processes of a running sweep can be seen with.
+#[cfg(target_os = "linux")]
+fn arguments_of_children(id: u32) -> String {
+    let list = std::fs::read_dir("/proc").expect("processes").flatten();
+    let mut all = String::new();
+    for process in list {
+        let read = |name: &str| std::fs::read_to_string(process.path().join(name)).unwrap_or_default();
+        let parent = format!("PPid:\t{id}\n");
+        if read("status").contains(&parent) {
+            all += &read("cmdline").replace('\0', " ");
+            all.push('\n');
+        }
+    }
+    all
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_password_of_an_address_is_in_no_argument_of_a_process() {
+    let Some(database) = database("argv") else { return };
+    let database = database.with_table();
+    database.sql(&crate::insert_slow_rank("a", 30));
+    database.faults("delay_ms=200");
+    let workdir = Workdir::new();
+    let address = database.server.url.replace("http://", "http://reader:s3cret@");
+    let address = format!("--clickhouse-url={address}/?database=argv");
+    let mut command = workdir.command(&["sweep", &address, "--out", "s"]);
+    for name in [
+        "CLICKHOUSE_URL",
+        "CLICKHOUSE_USER",
+        "CLICKHOUSE_PASSWORD",
+        "CLICKHOUSE_DATABASE",
+    ] {
+        command.env_remove(name);
+    }
+    let mut sweep = command.stdout(Stdio::null()).spawn().expect("the program starts");
+    let mut seen = String::new();
+    let ended = loop {
+        seen += &arguments_of_children(sweep.id());
+        if let Some(ended) = sweep.try_wait().expect("it can be looked at") {
+            break ended;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    assert!(ended.success());
+    assert!(
+        seen.contains("--clickhouse-url=http://") && seen.contains("--job-id=a"),
+        "{seen}"
+    );
+    assert!(!seen.contains("s3cret") && !seen.contains("reader"), "{seen}");
+    // What the environment says counts before the address, as without processes.
+    let wrong = [("CLICKHOUSE_PASSWORD", "wr0ng-one")];
+    let outcome = workdir.run_with(&["sweep", &address, "--out", "t"], &wrong);
+    assert!(
+        outcome.code == Some(4) && outcome.stderr.contains("code 516"),
+        "{outcome:?}"
+    );
+}
+
 /// Processes whose time is up, and those of a sweep that is interrupted, still end their queries.
 #[cfg(unix)]
 #[test]
