@@ -14,9 +14,8 @@ use rustc_hash::FxHasher;
 use serde::Deserialize;
 
 use super::error::SweepError;
-use super::ledger::{JobResult, Status, fingerprint};
+use super::ledger::{JobResult, ListedJob, Status, fingerprint};
 use crate::interrupt;
-use crate::job::JobEntry;
 use crate::source::clickhouse::Secret;
 
 /// Folder of the jobs' own result folders, beside the ledger.
@@ -43,7 +42,7 @@ pub struct Budget {
 #[derive(Debug)]
 pub struct Plan<'a> {
     /// The jobs.
-    pub jobs: &'a [JobEntry],
+    pub jobs: &'a [ListedJob],
     /// Arguments of `analyze` that name the source and the span.
     pub arguments: &'a [OsString],
     /// Variables that `analyze` is given beside those of this process: arguments can be read by everybody.
@@ -87,9 +86,9 @@ pub fn run(
     let next = AtomicUsize::new(0);
     let results = Mutex::new(Vec::with_capacity(plan.jobs.len()));
     let work = || -> Result<(), SweepError> {
-        while let Some(entry) = plan.jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let folder = folders.get(&entry.job).map_or("", String::as_str);
-            let result = result_of(plan, entry, folder, budget, deadline, &children);
+        while let Some(listed) = plan.jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let folder = folders.get(&listed.entry.job).map_or("", String::as_str);
+            let result = result_of(plan, listed, folder, budget, deadline, &children);
             each(&result)?;
             results.lock().unwrap_or_else(PoisonError::into_inner).push(result);
         }
@@ -110,13 +109,14 @@ pub fn run(
 
 fn result_of(
     plan: &Plan<'_>,
-    entry: &JobEntry,
+    listed: &ListedJob,
     folder: &str,
     budget: Budget,
     deadline: Option<Instant>,
     children: &Children,
 ) -> JobResult {
-    let fingerprint = fingerprint(entry, plan.flags);
+    let entry = &listed.entry;
+    let fingerprint = fingerprint(listed, plan.flags);
     if let Some(earlier) = plan.earlier.get(&entry.job) {
         let there = earlier
             .folder
@@ -222,10 +222,10 @@ fn verdict(place: &Path) -> Result<Verdict, String> {
 }
 
 /// A folder for each job, named after it as far as a file system bears.
-fn folders(jobs: &[JobEntry]) -> BTreeMap<String, String> {
+fn folders(jobs: &[ListedJob]) -> BTreeMap<String, String> {
     let mut taken = BTreeSet::new();
     let mut folders = BTreeMap::new();
-    for entry in jobs {
+    for ListedJob { entry, .. } in jobs {
         let plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.');
         let mut name: String = entry
             .job
@@ -329,9 +329,10 @@ fn ask_to_end(child: &mut Child) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::job::JobEntry;
 
-    fn entry(job: &str) -> JobEntry {
-        JobEntry {
+    fn listed(job: &str) -> ListedJob {
+        let entry = JobEntry {
             job: job.to_owned(),
             ranks: 0,
             nodes: 0,
@@ -344,12 +345,16 @@ mod tests {
             pp_size: None,
             runs: 0,
             rows: 0,
+        };
+        ListedJob {
+            entry,
+            place: String::new(),
         }
     }
 
     #[test]
     fn folders_are_safe_and_apart() {
-        let jobs = ["llm-7b", "LLM-7B", "../../etc", "a/b", "a_b", "", "..", "it's"].map(entry);
+        let jobs = ["llm-7b", "LLM-7B", "../../etc", "a/b", "a_b", "", "..", "it's"].map(listed);
         let folders = folders(&jobs);
         let names: BTreeSet<String> = folders.values().map(|folder| folder.to_lowercase()).collect();
         assert_eq!(names.len(), jobs.len(), "{folders:?}");

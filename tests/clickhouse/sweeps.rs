@@ -180,6 +180,69 @@ fn two_sweeps_do_not_overlap_and_time_that_is_up_ends_a_job() {
     assert!(outcome.stdout.contains("not-reached"), "{outcome:?}");
 }
 
+/// Whether a sweep kept a job's result: one that is analysed again is written anew.
+fn kept(workdir: &Workdir, job: &str, sweep: impl Fn() -> crate::common::Ran) -> bool {
+    let summary = workdir.path(&format!("s/jobs/{job}/summary.txt"));
+    let content = std::fs::read_to_string(&summary).expect("a summary");
+    std::fs::write(&summary, "of the sweep before").expect("a summary");
+    sweep().succeeded();
+    let now = std::fs::read_to_string(&summary).expect("a summary");
+    std::fs::write(&summary, content).expect("a summary");
+    now == "of the sweep before"
+}
+
+#[test]
+fn a_result_from_files_is_kept_as_long_as_its_rows_are_the_same() {
+    let workdir = Workdir::new();
+    std::fs::create_dir(workdir.path("in")).expect("a folder");
+    // From 08:00:10 to 08:03:20.
+    workdir.file("in/a.ndjson", crate::common::slow_rank_5("a"));
+    workdir.file("other.ndjson", crate::common::slow_rank_5("a"));
+    let (at, day) = (|time: &str| format!("2026-01-01 {time}"), ["--start", "2026-01-01"]);
+    let kept = |input: &str, span: &[&str]| {
+        let args = [&["sweep", input, "--out", "s", "--resume"], span].concat();
+        kept(&workdir, "a", || workdir.run_with(&args, &[]))
+    };
+    workdir.run_with(&["sweep", "in", "--out", "s"], &[]).succeeded();
+    assert!(kept("in", &[]) && kept("in", &day) && kept("in", &["--start", &at("08:00:10"), "--end", "2026-01-02"]));
+    assert!(!kept("in", &["--end", &at("08:02:00")]));
+    assert!(kept("in", &["--end", &at("08:02:00")]) && kept("in", &[&day[..], &["--end", &at("08:02:00")]].concat()));
+    assert!(!kept("in", &["--start", &at("08:01:00")]));
+    let window = std::fs::read(workdir.path("s/jobs/a/summary.json")).expect("a summary");
+    let window: serde_json::Value = serde_json::from_slice(&window).expect("JSON");
+    assert_eq!(window["window"]["last_iteration"], 20);
+    assert!(!kept("in", &[]));
+    // Another file; more files with other jobs, however they are named; more rows.
+    assert!(!kept("other.ndjson", &[]) && !kept("in", &[]));
+    workdir.file("in/b.ndjson", crate::common::slow_rank_5("b"));
+    assert!(kept("in", &[]) && kept("in/*.ndjson", &[]));
+    workdir.file("in/c.ndjson", crate::common::row("a", "forward-compute", 3, 21, 1.0));
+    assert!(!kept("in", &[]) && kept("in", &[]));
+    // The same letters, other flags.
+    assert!(!kept("in", &["--", "--warmup", "2"]) && !kept("in", &["--", "--warmup=2"]));
+}
+
+#[test]
+fn a_result_from_a_table_is_kept_as_long_as_its_rows_are_the_same() {
+    let Some(database) = database("resuming") else { return };
+    let database = database.with_table();
+    database.sql(&crate::insert_slow_rank("a", 30));
+    database.sql("CREATE TABLE b AS megatron_metrics");
+    database.sql("INSERT INTO b SELECT * FROM megatron_metrics");
+    let workdir = Workdir::new();
+    let kept = |flags: &[&str]| {
+        let args = [&["sweep", "--out", "s", "--resume"], flags].concat();
+        kept(&workdir, "a", || workdir.run_on(&database, &args))
+    };
+    workdir.run_on(&database, &["sweep", "--out", "s"]).succeeded();
+    // A start that moves, before the job's first row and between two of its rows.
+    assert!(kept(&[]) && kept(&["--start", "2025-12-01"]) && kept(&["--start", "2026-01-01", "--end", "2026-01-02"]));
+    assert!(!kept(&["--start", "2026-01-01 08:01:01"]));
+    assert!(kept(&["--start", "2026-01-01 08:01:05.5"]) && !kept(&["--start", "2026-01-01 08:01:15"]));
+    assert!(!kept(&["--end", "2026-01-01 08:03:00"]) && kept(&["--end", "2026-01-01 08:03:09"]));
+    assert!(!kept(&[]) && !kept(&["--table", "b"]) && kept(&["--table", "b"]) && !kept(&[]));
+}
+
 /// What the processes of a running sweep can be seen with.
 #[cfg(target_os = "linux")]
 fn arguments_of_children(id: u32) -> String {
