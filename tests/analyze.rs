@@ -676,6 +676,10 @@ fn statistics_of_every_integer_type_change_nothing() {
     let frame = ParquetReader::new(std::fs::File::open(fixture("slow-rank.parquet")).expect("the fixture"))
         .finish()
         .expect("a frame");
+    // A row group with rows of parallel groups would be read in any case.
+    let names = frame.column("metric_name").expect("a column").cast(&DataType::String);
+    let timers = names.expect("text").str().expect("text").equal("megatron_timers");
+    let frame = frame.filter(&timers).expect("a mask of the same length");
     for (kind, largest) in [
         (DataType::Int32, i64::from(i32::MAX).cast_unsigned()),
         (DataType::Int64, i64::MAX.cast_unsigned()),
