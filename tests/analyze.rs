@@ -669,6 +669,65 @@ fn parts_of_files_that_can_not_matter_are_not_read() {
     );
 }
 
+/// Statistics hold unsigned numbers as the bits of signed ones: whatever a column's type, they may not hide a row.
+#[test]
+fn statistics_of_every_integer_type_change_nothing() {
+    let workdir = Workdir::new();
+    let frame = ParquetReader::new(std::fs::File::open(fixture("slow-rank.parquet")).expect("the fixture"))
+        .finish()
+        .expect("a frame");
+    // A row group with rows of parallel groups would be read in any case.
+    let names = frame.column("metric_name").expect("a column").cast(&DataType::String);
+    let timers = names.expect("text").str().expect("text").equal("megatron_timers");
+    let frame = frame.filter(&timers).expect("a mask of the same length");
+    for (kind, largest) in [
+        (DataType::Int32, i64::from(i32::MAX).cast_unsigned()),
+        (DataType::Int64, i64::MAX.cast_unsigned()),
+        (DataType::UInt32, u64::from(u32::MAX)),
+        (DataType::UInt64, u64::MAX),
+    ] {
+        for column in ["iteration", "timestamp"] {
+            let numbers = frame.column(column).expect("a column").cast(&DataType::Int64);
+            let mut numbers: Vec<u64> = numbers
+                .expect("numbers")
+                .i64()
+                .expect("whole ones")
+                .iter()
+                .map(|number| number.expect("no null").cast_unsigned())
+                .collect();
+            if column == "timestamp" {
+                // Epoch seconds: whatever the fixture counts in, the first row is of 2026-01-01 08:00.
+                let unit = numbers.iter().min().expect("rows") / 1_767_254_400;
+                numbers.iter_mut().for_each(|number| *number /= unit);
+            }
+            let end = numbers.len() - 1;
+            numbers[end] = largest;
+            let column = Column::new(column.into(), numbers).cast(&kind).expect("it fits");
+            let mut odd = frame.clone();
+            odd.with_column(column).expect("a column of the same length");
+            for (name, statistics) in [
+                ("with.parquet", StatisticsOptions::full()),
+                ("without.parquet", StatisticsOptions::empty()),
+            ] {
+                let file = std::fs::File::create(workdir.path(name)).expect("a file");
+                ParquetWriter::new(file)
+                    .with_statistics(statistics)
+                    .with_row_group_size(Some(odd.height()))
+                    .finish(&mut odd)
+                    .expect("a file");
+            }
+            for window in [["--iterations", "5-20"], ["--start", "2026-01-01 08:00:30"]] {
+                let run = |name: &str| {
+                    let args = [&["analyze", name, "--no-files", "--format", "json"][..], &window].concat();
+                    let outcome = workdir.run(&args).succeeded();
+                    outcome.stdout.replace(name, "FILE")
+                };
+                assert_eq!(run("with.parquet"), run("without.parquet"), "{kind} {window:?}");
+            }
+        }
+    }
+}
+
 #[test]
 fn with_rerun_a_rank_is_on_that_runs_node() {
     let workdir = Workdir::new();

@@ -47,6 +47,14 @@ pub struct ClickHouseArgs {
     config: Option<PathBuf>,
 }
 
+/// Settings for a process of its own.
+pub(super) struct HandedOn {
+    /// Its flags.
+    pub flags: Vec<OsString>,
+    /// Variables of its environment, beside those of this process.
+    pub environment: Vec<(&'static str, Secret)>,
+}
+
 /// The configuration file: every key may be missing, none may be misspelt.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -86,8 +94,28 @@ impl ClickHouseArgs {
         flags.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag)
     }
 
-    /// The flags as they were typed, for a process of its own; a password is not among them.
-    pub(super) fn typed(&self) -> Vec<OsString> {
+    /// What a process of its own is given, for the same settings. Everybody can read its flags: what the address says
+    /// beside the server's place goes by environment, which comes before an address; where the environment says
+    /// something already, that counted before too.
+    ///
+    /// # Errors
+    /// An address that is none.
+    pub(super) fn handed_on(&self) -> Result<HandedOn, ArgumentError> {
+        let mut environment_beside = Vec::new();
+        let mut url = None;
+        if let Some(typed) = &self.clickhouse_url {
+            let address = address("--clickhouse-url", typed)?;
+            for (name, value) in [
+                ("CLICKHOUSE_USER", address.user.map(Secret::new)),
+                ("CLICKHOUSE_PASSWORD", address.password),
+                ("CLICKHOUSE_DATABASE", address.database.map(Secret::new)),
+            ] {
+                if let (Some(value), None) = (value, environment(name)?) {
+                    environment_beside.push((name, value));
+                }
+            }
+            url = Some(address.url);
+        }
         let text = |flag: &str, value: &Option<String>| value.as_ref().map(|value| format!("{flag}={value}").into());
         let path = |flag: &str, value: &Option<PathBuf>| {
             let mut typed = OsString::from(format!("{flag}="));
@@ -98,7 +126,7 @@ impl ClickHouseArgs {
         };
         let number = |flag: &str, value: Option<f64>| value.map(|value| format!("{flag}={value}").into());
         let flags = [
-            text("--clickhouse-url", &self.clickhouse_url),
+            text("--clickhouse-url", &url),
             text("--database", &self.database),
             text("--table", &self.table),
             text("--user", &self.user),
@@ -109,7 +137,10 @@ impl ClickHouseArgs {
             self.retries.map(|retries| format!("--retries={retries}").into()),
             path("--config", &self.config),
         ];
-        flags.into_iter().flatten().collect()
+        Ok(HandedOn {
+            flags: flags.into_iter().flatten().collect(),
+            environment: environment_beside,
+        })
     }
 
     /// Puts the three layers together; `None` when no layer names a server.
@@ -124,8 +155,7 @@ impl ClickHouseArgs {
             (.., Some(url)) => ("clickhouse.url", url.clone()),
             _ => return Ok(None),
         };
-        let address = Address::parse(&url).map_err(|error| ArgumentError::new(flag, error.to_string()))?;
-        let mut settings = ServerSettings::at(address);
+        let mut settings = ServerSettings::at(address(flag, &url)?);
         let beside = |path: &PathBuf| folder.join(path);
         let database = first([self.database.clone(), environment("CLICKHOUSE_DATABASE")?]);
         settings.database = first([database, settings.database, file.database]);
@@ -173,16 +203,32 @@ impl ClickHouseArgs {
         };
         let broken = |reason: String| ArgumentError::new("--config", format!("{}: {reason}", path.display()));
         let text = std::fs::read_to_string(&path).map_err(|error| broken(error.to_string()))?;
-        // The error's own text repeats the line, and a line may hold a password.
+        // The error's own text repeats the line, its message the value; both may hold a password.
         let file: ConfigFile = toml::from_str(&text).map_err(|error| {
             let line = error
                 .span()
                 .map_or(0, |span| text[..span.start.min(text.len())].lines().count());
-            broken(format!("line {}: {}", line.max(1), error.message()))
+            broken(format!("line {}: {}", line.max(1), wrong_in_config(error.message())))
         })?;
         let folder = path.parent().unwrap_or(Path::new("")).to_owned();
         Ok((file.clickhouse, folder))
     }
+}
+
+/// What is wrong with the file, without the value that is wrong. A value's own text stands between "invalid type: " or
+/// "invalid value: " and what was expected, which are our own words.
+fn wrong_in_config(message: &str) -> String {
+    if !message.starts_with("invalid ") || !message.contains(": ") {
+        return message.to_owned();
+    }
+    match message.rsplit_once(", expected ") {
+        Some((_, expected)) => format!("a value of the wrong kind, expected {expected}"),
+        None => "a value of the wrong kind".to_owned(),
+    }
+}
+
+fn address(flag: &'static str, url: &str) -> Result<Address, ArgumentError> {
+    Address::parse(url).map_err(|error| ArgumentError::new(flag, error.to_string()))
 }
 
 fn usual_config() -> Option<PathBuf> {

@@ -62,8 +62,12 @@ pub fn run(args: &ReplayArgs) -> anyhow::Result<Exit> {
     let progress = Progress::start("replaying");
     let replayed = table.replay(&replay, &|rows| progress.rows(rows))?;
     drop(progress);
+    let untimed = match replayed.untimed {
+        0 => String::new(),
+        rows => format!(", {rows} without a time left out"),
+    };
     tell(format_args!(
-        "{}: {} rows of job `{}` copied",
+        "{}: {} rows of job `{}` copied{untimed}",
         table.name(),
         replayed.rows,
         args.job_id

@@ -1,13 +1,16 @@
 //! What is read: files, or a table of a ClickHouse server.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::clickhouse::ClickHouseArgs;
 use super::exit::ArgumentError;
 use super::stdout::tell;
-use crate::job::{Job, JobEntry, JobError, Reduction, Selection, list_jobs, list_table_jobs, load, load_table};
+use crate::job::{
+    Job, JobEntry, JobError, Reduction, Selection, list_jobs, list_jobs_with_files, list_table_jobs, load, load_table,
+};
 use crate::source::clickhouse::{Notice, ServerSettings, Table};
 use crate::source::{Discovered, Micros, SourceError, discover, timestamp};
+use crate::sweep::ListedJob;
 
 /// The source that the arguments name.
 pub(super) enum Source {
@@ -47,21 +50,38 @@ impl Source {
     }
 
     /// Lists the jobs with rows between two moments. A server counts the rows of that time only; of files the whole job
-    /// is summed up.
-    pub fn jobs_between(&self, start: Option<Micros>, end: Option<Micros>) -> Result<Vec<JobEntry>, SourceError> {
+    /// is summed up, so that its place names the bounds that cut it, and the files with rows of it.
+    pub fn jobs_between(&self, start: Option<Micros>, end: Option<Micros>) -> Result<Vec<ListedJob>, SourceError> {
         match self {
             Self::Files(found) => {
-                let jobs = list_jobs(&found.files, &|_| ())?;
                 let time = |text: &Option<String>| text.as_deref().and_then(timestamp::parse);
-                let within = |entry: &JobEntry| {
-                    let after_start =
-                        start.is_none_or(|start| time(&entry.last_time).is_some_and(|last| start <= last));
-                    let before_end = end.is_none_or(|end| time(&entry.first_time).is_some_and(|first| first <= end));
-                    after_start && before_end
-                };
-                Ok(jobs.into_iter().filter(within).collect())
+                let mut listed = Vec::new();
+                for (entry, files) in list_jobs_with_files(&found.files)? {
+                    let (first, last) = (time(&entry.first_time), time(&entry.last_time));
+                    let after_start = start.is_none_or(|start| last.is_some_and(|last| start <= last));
+                    let before_end = end.is_none_or(|end| first.is_some_and(|first| first <= end));
+                    if !after_start || !before_end {
+                        continue;
+                    }
+                    let cut_start = start.filter(|start| first.is_some_and(|first| first < *start));
+                    let cut_end = end.filter(|end| last.is_some_and(|last| *end < last));
+                    let bound = |bound: Option<Micros>| bound.map_or_else(String::new, timestamp::format);
+                    let files: Vec<_> = files.iter().map(|path| absolute(path)).collect();
+                    let place = format!("{files:?}, cut at {} to {}", bound(cut_start), bound(cut_end));
+                    listed.push(ListedJob { entry, place });
+                }
+                Ok(listed)
             }
-            Self::Table(table) => list_table_jobs(table, (start, end)),
+            Self::Table(table) => {
+                let jobs = list_table_jobs(table, (start, end))?.into_iter();
+                let place = table.name();
+                Ok(jobs
+                    .map(|entry| ListedJob {
+                        entry,
+                        place: place.clone(),
+                    })
+                    .collect())
+            }
         }
     }
 
@@ -84,6 +104,11 @@ impl Source {
             Self::Table(_) => Vec::new(),
         }
     }
+}
+
+/// A path as every working folder would name it, where that can be told.
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
 /// Opens the table that the flags, the environment or the configuration file name.

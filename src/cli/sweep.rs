@@ -102,9 +102,11 @@ pub fn run(args: &SweepArgs) -> anyhow::Result<Exit> {
         so_far.insert(result.job.clone(), result.clone());
         folder.keep(&ledger(so_far.values().cloned().collect()))
     };
+    let handed_on = args.clickhouse.handed_on()?;
     let plan = Plan {
         jobs: &jobs,
-        arguments: &args.source_arguments(start, end),
+        arguments: &args.source_arguments(handed_on.flags, start, end),
+        environment: &handed_on.environment,
         flags: &args.flags,
         folder: folder.path(),
         earlier: &earlier,
@@ -146,9 +148,13 @@ impl SweepArgs {
         })
     }
 
-    /// What names the source and the span to `analyze`.
-    fn source_arguments(&self, start: Option<Micros>, end: Option<Micros>) -> Vec<OsString> {
-        let mut arguments = self.clickhouse.typed();
+    /// What names the source and the span to `analyze`: first the flags of the connection.
+    fn source_arguments(
+        &self,
+        mut arguments: Vec<OsString>,
+        start: Option<Micros>,
+        end: Option<Micros>,
+    ) -> Vec<OsString> {
         for (flag, micros) in [("--start", start), ("--end", end)] {
             arguments.extend(micros.map(|micros| format!("{flag}={}", timestamp::format(micros)).into()));
         }

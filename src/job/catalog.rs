@@ -1,6 +1,7 @@
 //! The jobs of an input: what `jobs` lists and what an unknown job id is answered with.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -49,6 +50,25 @@ pub fn list_jobs(files: &[SourceFile], progress: &dyn Fn(u64)) -> Result<Vec<Job
         .into_iter()
         .map(|(job, seen)| seen.into_entry(job))
         .collect())
+}
+
+/// Lists the jobs of the files, by id, each with the files that hold rows of it.
+///
+/// # Errors
+/// The first file that can't be read.
+pub fn list_jobs_with_files(files: &[SourceFile]) -> Result<Vec<(JobEntry, Vec<PathBuf>)>, SourceError> {
+    let mut jobs: BTreeMap<String, (Seen, Vec<PathBuf>)> = BTreeMap::new();
+    for file in files {
+        let mut catalog = Catalog::default();
+        scan(std::slice::from_ref(file), &mut catalog, &|_| ())?;
+        for (job, seen) in catalog.jobs {
+            let (all, holders) = jobs.entry(job).or_default();
+            all.merge(seen);
+            holders.push(file.path.clone());
+        }
+    }
+    let entry = |(job, (seen, files)): (String, (Seen, _))| (seen.into_entry(job), files);
+    Ok(jobs.into_iter().map(entry).collect())
 }
 
 /// A short list of job ids for a message.

@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use polars::prelude::*;
 use polars_parquet::parquet::metadata::{FileMetadata, RowGroupMetadata};
-use polars_parquet::parquet::schema::types::{PrimitiveLogicalType, TimeUnit as ParquetUnit};
+use polars_parquet::parquet::schema::types::{
+    IntegerType, PrimitiveConvertedType, PrimitiveLogicalType, PrimitiveType, TimeUnit as ParquetUnit,
+};
 use polars_parquet::parquet::statistics::Statistics;
 
 use super::columns::Columns;
@@ -190,46 +192,75 @@ fn statistics_of(group: &RowGroupMetadata, file: &FileMetadata) -> PartStatistic
         }
         _ => None,
     };
-    let integer = |name: &str| match column(name)?.1 {
-        Statistics::Int32(bounds) => Some((bounds.min_value?.into(), bounds.max_value?.into())),
-        Statistics::Int64(bounds) => Some((bounds.min_value?, bounds.max_value?)),
-        _ => None,
-    };
     PartStatistics {
         rows: group.num_rows(),
         job: text("job"),
         metric_name: text("metric_name"),
-        timestamp: column("timestamp").and_then(|(chunk, bounds)| {
-            let logical = chunk.descriptor().descriptor.primitive_type.logical_type;
-            time_bounds(&logical, &bounds)
-        }),
-        iteration: integer("iteration"),
+        timestamp: column("timestamp")
+            .and_then(|(chunk, bounds)| time_bounds(&chunk.descriptor().descriptor.primitive_type, &bounds)),
+        iteration: column("iteration")
+            .and_then(|(chunk, bounds)| integer_bounds(&chunk.descriptor().descriptor.primitive_type, &bounds)),
     }
 }
 
-fn time_bounds(logical: &Option<PrimitiveLogicalType>, bounds: &Statistics) -> Option<(Micros, Micros)> {
-    let (first, last, to_micros): (i64, i64, fn(i64) -> Option<Micros>) = match (bounds, logical) {
-        (Statistics::Int64(bounds), Some(PrimitiveLogicalType::Timestamp { unit, .. })) => {
-            let to_micros: fn(i64) -> Option<Micros> = match unit {
-                ParquetUnit::Milliseconds => |ticks| ticks.checked_mul(1_000),
-                ParquetUnit::Microseconds => Some,
-                ParquetUnit::Nanoseconds => |ticks| Some(ticks.div_euclid(1_000)),
+/// Whether a column's integers are unsigned, whose bits statistics hold as if they were not; `None` where it has no
+/// integers.
+fn is_unsigned(kind: &PrimitiveType) -> Option<bool> {
+    use IntegerType as Logical;
+    use PrimitiveConvertedType as Old;
+    match (&kind.logical_type, &kind.converted_type) {
+        (Some(PrimitiveLogicalType::Integer(kind)), _) => Some(matches!(
+            kind,
+            Logical::UInt8 | Logical::UInt16 | Logical::UInt32 | Logical::UInt64
+        )),
+        (Some(_), _) => None,
+        (None, Some(Old::Uint8 | Old::Uint16 | Old::Uint32 | Old::Uint64)) => Some(true),
+        (None, None | Some(Old::Int8 | Old::Int16 | Old::Int32 | Old::Int64)) => Some(false),
+        (None, Some(_)) => None,
+    }
+}
+
+/// `None` where they can't be told: beyond what an `i64` holds, or out of order because the writer compared the bits of
+/// unsigned numbers as signed ones.
+fn integer_bounds(kind: &PrimitiveType, bounds: &Statistics) -> Option<(i64, i64)> {
+    let unsigned = is_unsigned(kind)?;
+    let (first, last) = match bounds {
+        Statistics::Int32(bounds) => {
+            let wide = |number: i32| {
+                if unsigned {
+                    i64::from(number.cast_unsigned())
+                } else {
+                    i64::from(number)
+                }
             };
-            (bounds.min_value?, bounds.max_value?, to_micros)
+            (wide(bounds.min_value?), wide(bounds.max_value?))
         }
-        (Statistics::Int64(bounds), None | Some(PrimitiveLogicalType::Integer(_))) => {
-            (bounds.min_value?, bounds.max_value?, |number| {
-                timestamp::from_epoch(number as f64)
-            })
-        }
-        (Statistics::Int32(bounds), None | Some(PrimitiveLogicalType::Integer(_))) => {
-            // An unsigned column is stored as its bits.
-            let unsigned = |number: i32| i64::from(number as u32);
-            (unsigned(bounds.min_value?), unsigned(bounds.max_value?), |number| {
-                timestamp::from_epoch(number as f64)
-            })
+        Statistics::Int64(bounds) => {
+            let fits = |number: &i64| !unsigned || *number >= 0;
+            (bounds.min_value.filter(fits)?, bounds.max_value.filter(fits)?)
         }
         _ => return None,
+    };
+    (first <= last).then_some((first, last))
+}
+
+fn time_bounds(kind: &PrimitiveType, bounds: &Statistics) -> Option<(Micros, Micros)> {
+    let unit = match (&kind.logical_type, &kind.converted_type) {
+        (Some(PrimitiveLogicalType::Timestamp { unit, .. }), _) => Some(*unit),
+        (None, Some(PrimitiveConvertedType::TimestampMillis)) => Some(ParquetUnit::Milliseconds),
+        (None, Some(PrimitiveConvertedType::TimestampMicros)) => Some(ParquetUnit::Microseconds),
+        _ => None,
+    };
+    let to_micros = |number: i64| match unit {
+        Some(ParquetUnit::Milliseconds) => number.checked_mul(1_000),
+        Some(ParquetUnit::Microseconds) => Some(number),
+        Some(ParquetUnit::Nanoseconds) => Some(number.div_euclid(1_000)),
+        None => timestamp::from_epoch(number as f64),
+    };
+    let (first, last) = match (unit, bounds) {
+        (Some(_), Statistics::Int64(bounds)) => (bounds.min_value?, bounds.max_value?),
+        (Some(_), _) => return None,
+        (None, _) => integer_bounds(kind, bounds)?,
     };
     Some((to_micros(first)?, to_micros(last)?))
 }

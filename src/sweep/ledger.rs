@@ -62,8 +62,8 @@ pub struct JobResult {
     pub findings: Vec<String>,
     /// What went wrong.
     pub error: Option<String>,
-    /// What the result rests on: rows, times and iterations of the job, the flags and the version. A job of which this
-    /// has not changed need not be analysed again.
+    /// What the result rests on: the source, rows, times and iterations of the job within the span, the flags and the
+    /// version. A job of which this has not changed need not be analysed again.
     pub fingerprint: String,
 }
 
@@ -110,13 +110,28 @@ pub struct Ledger {
     pub jobs: Vec<JobResult>,
 }
 
-/// What the verdict on a job rests on.
+/// A job that a sweep is to analyse.
+#[derive(Debug, Clone)]
+pub struct ListedJob {
+    /// What the source holds of it: in the span of the sweep for a table, in all for files.
+    pub entry: JobEntry,
+    /// Where its rows are, and how the span of the sweep cuts them where `entry` does not tell: see [`fingerprint`].
+    pub place: String,
+}
+
+/// What the verdict on a job rests on: where its rows are, what there is of them within the span of the sweep, the flags
+/// of `analyze` and the version.
+///
+/// A span that moves changes this only where it takes other rows of the job in, so that a nightly `--since` analyses no
+/// job again that was over before. Of a table the rows in the span are listed; files are listed as a whole, and
+/// there the bounds count that lie between the job's first and last row.
 #[must_use]
-pub fn fingerprint(entry: &JobEntry, flags: &[String]) -> String {
+pub(super) fn fingerprint(listed: &ListedJob, flags: &[String]) -> String {
+    let entry = &listed.entry;
     let or_none = |text: &Option<String>| text.clone().unwrap_or_default();
     let number = |number: Option<i64>| number.map_or(String::new(), |number| number.to_string());
     format!(
-        "{} rows, {} ranks, {} to {}, iterations {}-{}, {} runs; {} {}",
+        "{} rows, {} ranks, {} to {}, iterations {}-{}, {} runs; {}; {} {flags:?}",
         entry.rows,
         entry.ranks,
         or_none(&entry.first_time),
@@ -124,7 +139,7 @@ pub fn fingerprint(entry: &JobEntry, flags: &[String]) -> String {
         number(entry.first_iteration),
         number(entry.last_iteration),
         entry.runs,
+        listed.place,
         env!("CARGO_PKG_VERSION"),
-        flags.join(" ")
     )
 }

@@ -11,5 +11,5 @@ mod ledger;
 mod run;
 
 pub use error::SweepError;
-pub use ledger::{JobResult, LEDGER_VERSION, Ledger, Status};
+pub use ledger::{JobResult, LEDGER_VERSION, Ledger, ListedJob, Status};
 pub use run::{Budget, Plan, run};

@@ -14,14 +14,16 @@ use rustc_hash::FxHasher;
 use serde::Deserialize;
 
 use super::error::SweepError;
-use super::ledger::{JobResult, Status, fingerprint};
+use super::ledger::{JobResult, ListedJob, Status, fingerprint};
 use crate::interrupt;
-use crate::job::JobEntry;
+use crate::source::clickhouse::Secret;
 
 /// Folder of the jobs' own result folders, beside the ledger.
 const JOBS: &str = "jobs";
 /// How often a process is looked at.
 const BEAT: Duration = Duration::from_millis(20);
+/// How long a process that is asked to end may take to end its queries and to clean up.
+const GRACE: Duration = Duration::from_secs(5);
 /// Exit code of `analyze` when no row counts.
 const NO_ROWS: i32 = 3;
 
@@ -40,9 +42,11 @@ pub struct Budget {
 #[derive(Debug)]
 pub struct Plan<'a> {
     /// The jobs.
-    pub jobs: &'a [JobEntry],
+    pub jobs: &'a [ListedJob],
     /// Arguments of `analyze` that name the source and the span.
     pub arguments: &'a [OsString],
+    /// Variables that `analyze` is given beside those of this process: arguments can be read by everybody.
+    pub environment: &'a [(&'static str, Secret)],
     /// Further flags of `analyze`.
     pub flags: &'a [String],
     /// The sweep's folder.
@@ -82,9 +86,9 @@ pub fn run(
     let next = AtomicUsize::new(0);
     let results = Mutex::new(Vec::with_capacity(plan.jobs.len()));
     let work = || -> Result<(), SweepError> {
-        while let Some(entry) = plan.jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let folder = folders.get(&entry.job).map_or("", String::as_str);
-            let result = result_of(plan, entry, folder, budget, deadline, &children);
+        while let Some(listed) = plan.jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let folder = folders.get(&listed.entry.job).map_or("", String::as_str);
+            let result = result_of(plan, listed, folder, budget, deadline, &children);
             each(&result)?;
             results.lock().unwrap_or_else(PoisonError::into_inner).push(result);
         }
@@ -105,13 +109,14 @@ pub fn run(
 
 fn result_of(
     plan: &Plan<'_>,
-    entry: &JobEntry,
+    listed: &ListedJob,
     folder: &str,
     budget: Budget,
     deadline: Option<Instant>,
     children: &Children,
 ) -> JobResult {
-    let fingerprint = fingerprint(entry, plan.flags);
+    let entry = &listed.entry;
+    let fingerprint = fingerprint(listed, plan.flags);
     if let Some(earlier) = plan.earlier.get(&entry.job) {
         let there = earlier
             .folder
@@ -178,6 +183,7 @@ fn analyse(plan: &Plan<'_>, job: &str, place: &Path, limit: Instant, children: &
         .arg(place)
         .args(["--force", "--format", "json"])
         .args(plan.flags)
+        .envs(plan.environment.iter().map(|(name, value)| (name, value.reveal())))
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(words.try_clone()?);
@@ -186,7 +192,7 @@ fn analyse(plan: &Plan<'_>, job: &str, place: &Path, limit: Instant, children: &
         match children.look(id)? {
             Some(status) => break Ended::Itself(status.code(), String::new()),
             None if Instant::now() >= limit => {
-                children.kill(id);
+                children.end_one(id)?;
                 break Ended::Late;
             }
             None => std::thread::sleep(BEAT),
@@ -216,10 +222,10 @@ fn verdict(place: &Path) -> Result<Verdict, String> {
 }
 
 /// A folder for each job, named after it as far as a file system bears.
-fn folders(jobs: &[JobEntry]) -> BTreeMap<String, String> {
+fn folders(jobs: &[ListedJob]) -> BTreeMap<String, String> {
     let mut taken = BTreeSet::new();
     let mut folders = BTreeMap::new();
-    for entry in jobs {
+    for ListedJob { entry, .. } in jobs {
         let plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.');
         let mut name: String = entry
             .job
@@ -263,11 +269,23 @@ impl Children {
         }
     }
 
-    fn kill(&self, id: u32) {
+    /// Asks one to end, and kills it when it does not.
+    fn end_one(&self, id: u32) -> std::io::Result<()> {
         if let Some(child) = self.running().get_mut(&id) {
-            let _ = child.kill();
-            let _ = child.wait();
+            ask_to_end(child);
         }
+        let began = Instant::now();
+        while self.look(id)?.is_none() {
+            if began.elapsed() >= GRACE {
+                if let Some(child) = self.running().get_mut(&id) {
+                    let _ = child.kill();
+                    let _ = child.wait();
+                }
+                break;
+            }
+            std::thread::sleep(BEAT);
+        }
+        Ok(())
     }
 
     fn forget(&self, id: u32) {
@@ -277,6 +295,12 @@ impl Children {
     /// Ends them all; none is started any more, as the lock is kept.
     fn end(&self) {
         let mut running = self.running();
+        running.values_mut().for_each(ask_to_end);
+        let began = Instant::now();
+        let runs = |child: &mut Child| matches!(child.try_wait(), Ok(None));
+        while running.values_mut().any(runs) && began.elapsed() < GRACE {
+            std::thread::sleep(BEAT);
+        }
         for child in running.values_mut() {
             let _ = child.kill();
             let _ = child.wait();
@@ -285,12 +309,30 @@ impl Children {
     }
 }
 
+/// Asks a process to end as Ctrl-C does, so that it ends its queries on the server and cleans up.
+#[cfg(unix)]
+fn ask_to_end(child: &mut Child) {
+    use nix::sys::signal::{Signal, kill};
+    use nix::unistd::Pid;
+    // The id of one that was waited for may be another's by now.
+    if let (Ok(None), Ok(id)) = (child.try_wait(), i32::try_from(child.id())) {
+        let _ = kill(Pid::from_raw(id), Signal::SIGTERM);
+    }
+}
+
+/// There is no asking here.
+#[cfg(not(unix))]
+fn ask_to_end(child: &mut Child) {
+    let _ = child.kill();
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::job::JobEntry;
 
-    fn entry(job: &str) -> JobEntry {
-        JobEntry {
+    fn listed(job: &str) -> ListedJob {
+        let entry = JobEntry {
             job: job.to_owned(),
             ranks: 0,
             nodes: 0,
@@ -303,12 +345,16 @@ mod tests {
             pp_size: None,
             runs: 0,
             rows: 0,
+        };
+        ListedJob {
+            entry,
+            place: String::new(),
         }
     }
 
     #[test]
     fn folders_are_safe_and_apart() {
-        let jobs = ["llm-7b", "LLM-7B", "../../etc", "a/b", "a_b", "", "..", "it's"].map(entry);
+        let jobs = ["llm-7b", "LLM-7B", "../../etc", "a/b", "a_b", "", "..", "it's"].map(listed);
         let folders = folders(&jobs);
         let names: BTreeSet<String> = folders.values().map(|folder| folder.to_lowercase()).collect();
         assert_eq!(names.len(), jobs.len(), "{folders:?}");

@@ -183,3 +183,106 @@ fn a_replay_is_the_job_under_a_new_id_and_time() {
         assert_eq!(workdir.run_on(&database, args).code, Some(code), "{args:?}");
     }
 }
+
+#[test]
+fn an_export_keeps_the_nulls_of_a_table() {
+    let Some(database) = database("exporting_nulls") else {
+        return;
+    };
+    let workdir = Workdir::new();
+    database.sql(
+        "CREATE TABLE megatron_metrics (timestamp Nullable(DateTime64(3, 'Europe/Berlin')), job String, \
+         metric_name Nullable(String), subname Nullable(String), rank Nullable(Int32), iteration Nullable(Int32), \
+         node Nullable(String), metric_values Array(Nullable(Float64)), rerun_uuid Nullable(String)) \
+         ENGINE = MergeTree ORDER BY job",
+    );
+    let mut rows = crate::common::slow_rank_5("job")
+        .replace(r#","cluster":"c""#, "")
+        .replace(r#","attributes":"{}""#, "");
+    let lines: Vec<String> = rows.lines().map(str::to_owned).collect();
+    for (key, times, iteration) in [
+        ("timestamp", 3, 1),
+        ("iteration", 2, 1),
+        ("subname", 1, 10),
+        ("rank", 1, 10),
+        ("node", 1, 10),
+    ] {
+        let line = &lines[16 * (iteration - 1)];
+        for _ in 0..times {
+            let mut row: serde_json::Value = serde_json::from_str(line).expect("JSON");
+            row[key] = serde_json::Value::Null;
+            rows += &format!("{row}\n");
+        }
+    }
+    database.sql(&format!("INSERT INTO megatron_metrics FORMAT JSONEachRow\n{rows}"));
+    let quality = |args: &[&str]| {
+        let args = [&["analyze", "--no-files", "--warmup", "0", "--format", "json"], args].concat();
+        let summary = workdir.run_on(&database, &args).succeeded().json();
+        (summary["data_quality"].clone(), summary["anomaly_ranks"].clone())
+    };
+    workdir
+        .run_on(&database, &["export", "--out", "all.parquet"])
+        .succeeded();
+    assert_eq!(quality(&["all.parquet"]), quality(&[]));
+    assert_eq!(quality(&["all.parquet"]).0["unreadable_rows"], 7);
+    // What says nothing of its place goes along with every window.
+    for window in [
+        ["--iterations", "5-18"],
+        ["--start", "2026-01-01 08:01:00"],
+        ["--end", "2026-01-01 08:03:00"],
+    ] {
+        let export = [&["export", "--out", "window.parquet", "--force"][..], &window].concat();
+        workdir.run_on(&database, &export).succeeded();
+        let (file, table) = (quality(&["window.parquet"]).0, quality(&window).0);
+        for count in ["unreadable_rows", "timer_rows_used"] {
+            assert_eq!(file[count], table[count], "{count} {window:?}: {file} {table}");
+        }
+    }
+    // They are no window by themselves.
+    let export = [
+        "export",
+        "--out",
+        "none.parquet",
+        "--start",
+        "2040-01-01",
+        "--iterations",
+        "9999-",
+    ];
+    let nothing = workdir.run_on(&database, &export);
+    assert_eq!(nothing.code, Some(3), "{nothing:?}");
+    // A replay has no place for what has no time.
+    let outcome = workdir
+        .run_on(&database, &["replay", "--job-id", "job", "--speed", "inf"])
+        .succeeded();
+    assert!(
+        outcome
+            .stderr
+            .contains("325 rows of job `job` copied, 3 without a time left out"),
+        "{outcome:?}"
+    );
+}
+
+#[test]
+fn a_replay_of_a_job_whose_rows_go_meanwhile_fails() {
+    let Some(database) = database("replaying_less") else {
+        return;
+    };
+    let database = database.with_slow_rank();
+    let workdir = Workdir::new();
+    let copy = std::thread::scope(|scope| {
+        let replay = scope.spawn(|| {
+            workdir.run_on(
+                &database,
+                &["replay", "--job-id", "job", "--as-job", "copy", "--speed", "100"],
+            )
+        });
+        let copied = "SELECT count() FROM megatron_metrics WHERE job = 'copy'";
+        while database.sql(copied).trim() == "0" && !replay.is_finished() {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        database.sql("DELETE FROM megatron_metrics WHERE job = 'job' AND iteration = 30");
+        replay.join().expect("it ends")
+    });
+    assert_eq!(copy.code, Some(4), "{copy:?}");
+    assert!(copy.stderr.contains("464 rows were copied of 480"), "{copy:?}");
+}

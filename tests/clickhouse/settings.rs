@@ -94,6 +94,8 @@ fn settings_that_make_no_sense_are_refused() {
     let workdir = Workdir::new();
     let misspelt = workdir.file("misspelt.toml", "[clickhouse]\npasword = \"s3cret\"\n");
     let broken = workdir.file("broken.toml", "[clickhouse]\npassword = s3cret\n");
+    let slashed = "http://bob:12/s3cret@h:8123";
+    let slashed_url = workdir.file("slashed.toml", format!("[clickhouse]\nurl = \"{slashed}\"\n"));
     for (args, words) in [
         (&["--clickhouse-url", "tcp://h:9000"][..], "--clickhouse-url: `tcp`"),
         (&["--clickhouse-url", "nonsense"], "--clickhouse-url"),
@@ -112,6 +114,8 @@ fn settings_that_make_no_sense_are_refused() {
         (&["--config", "missing.toml"], "--config: missing.toml"),
         (&["--config", &misspelt], "pasword"),
         (&["--config", &broken], "line 2"),
+        (&["--config", &slashed_url], "clickhouse.url: an `@`"),
+        (&["--clickhouse-url", slashed], "--clickhouse-url: an `@`"),
         (
             &["file.parquet", "--clickhouse-url", "http://h"],
             "--clickhouse-url: files are read",
@@ -126,4 +130,57 @@ fn settings_that_make_no_sense_are_refused() {
             "{words}: {outcome:?}"
         );
     }
+}
+
+/// Whatever a file holds in place of a text, no message repeats it.
+#[test]
+fn no_value_of_the_configuration_shows_in_an_error() {
+    let workdir = Workdir::new();
+    for key in [
+        "password",
+        "url",
+        "user",
+        "password-file",
+        "retries",
+        "query-timeout",
+        "pasword",
+    ] {
+        for value in [
+            "87654321",
+            "-87654321",
+            "87654321876543218765432187654321",
+            "8765432.1",
+            "0x87654321",
+            "[\"x87654321\"]",
+            "{ x = 87654321 }",
+            "\"x87654321, expected 87654321\" 1",
+            "x87654321",
+            "\"x87654321",
+            "'x87654321",
+            "8765-43-21",
+            "2026-01-01T08:07:06Z",
+            "true",
+        ] {
+            for text in [
+                format!("[clickhouse]\n{key} = {value}\n"),
+                format!("clickhouse.{key} = {value}\n"),
+                format!("clickhouse = {value}\n"),
+            ] {
+                let config = workdir.file("config.toml", &text);
+                let outcome = workdir.run_with(&["jobs", "--config", &config], &[]);
+                assert_ne!(outcome.code, Some(0), "{text}");
+                for part in ["8765", "4321", "08:07", "true", "`2026"] {
+                    assert!(!outcome.stderr.contains(part), "{text}: {outcome:?}");
+                }
+            }
+        }
+    }
+    let config = workdir.file("config.toml", "[clickhouse]\npassword = 87654321\n");
+    let outcome = workdir.run_with(&["jobs", "--config", &config], &[]);
+    assert!(
+        outcome
+            .stderr
+            .contains("line 2: a value of the wrong kind, expected a string"),
+        "{outcome:?}"
+    );
 }

@@ -179,3 +179,159 @@ fn two_sweeps_do_not_overlap_and_time_that_is_up_ends_a_job() {
     let outcome = workdir.run_on(&database, &limited);
     assert!(outcome.stdout.contains("not-reached"), "{outcome:?}");
 }
+
+/// Whether a sweep kept a job's result: one that is analysed again is written anew.
+fn kept(workdir: &Workdir, job: &str, sweep: impl Fn() -> crate::common::Ran) -> bool {
+    let summary = workdir.path(&format!("s/jobs/{job}/summary.txt"));
+    let content = std::fs::read_to_string(&summary).expect("a summary");
+    std::fs::write(&summary, "of the sweep before").expect("a summary");
+    sweep().succeeded();
+    let now = std::fs::read_to_string(&summary).expect("a summary");
+    std::fs::write(&summary, content).expect("a summary");
+    now == "of the sweep before"
+}
+
+#[test]
+fn a_result_from_files_is_kept_as_long_as_its_rows_are_the_same() {
+    let workdir = Workdir::new();
+    std::fs::create_dir(workdir.path("in")).expect("a folder");
+    // From 08:00:10 to 08:03:20.
+    workdir.file("in/a.ndjson", crate::common::slow_rank_5("a"));
+    workdir.file("other.ndjson", crate::common::slow_rank_5("a"));
+    let (at, day) = (|time: &str| format!("2026-01-01 {time}"), ["--start", "2026-01-01"]);
+    let kept = |input: &str, span: &[&str]| {
+        let args = [&["sweep", input, "--out", "s", "--resume"], span].concat();
+        kept(&workdir, "a", || workdir.run_with(&args, &[]))
+    };
+    workdir.run_with(&["sweep", "in", "--out", "s"], &[]).succeeded();
+    assert!(kept("in", &[]) && kept("in", &day) && kept("in", &["--start", &at("08:00:10"), "--end", "2026-01-02"]));
+    assert!(!kept("in", &["--end", &at("08:02:00")]));
+    assert!(kept("in", &["--end", &at("08:02:00")]) && kept("in", &[&day[..], &["--end", &at("08:02:00")]].concat()));
+    assert!(!kept("in", &["--start", &at("08:01:00")]));
+    let window = std::fs::read(workdir.path("s/jobs/a/summary.json")).expect("a summary");
+    let window: serde_json::Value = serde_json::from_slice(&window).expect("JSON");
+    assert_eq!(window["window"]["last_iteration"], 20);
+    assert!(!kept("in", &[]));
+    // Another file; more files with other jobs, however they are named; more rows.
+    assert!(!kept("other.ndjson", &[]) && !kept("in", &[]));
+    workdir.file("in/b.ndjson", crate::common::slow_rank_5("b"));
+    assert!(kept("in", &[]) && kept("in/*.ndjson", &[]));
+    workdir.file("in/c.ndjson", crate::common::row("a", "forward-compute", 3, 21, 1.0));
+    assert!(!kept("in", &[]) && kept("in", &[]));
+    // The same letters, other flags.
+    assert!(!kept("in", &["--", "--warmup", "2"]) && !kept("in", &["--", "--warmup=2"]));
+}
+
+#[test]
+fn a_result_from_a_table_is_kept_as_long_as_its_rows_are_the_same() {
+    let Some(database) = database("resuming") else { return };
+    let database = database.with_table();
+    database.sql(&crate::insert_slow_rank("a", 30));
+    database.sql("CREATE TABLE b AS megatron_metrics");
+    database.sql("INSERT INTO b SELECT * FROM megatron_metrics");
+    let workdir = Workdir::new();
+    let kept = |flags: &[&str]| {
+        let args = [&["sweep", "--out", "s", "--resume"], flags].concat();
+        kept(&workdir, "a", || workdir.run_on(&database, &args))
+    };
+    workdir.run_on(&database, &["sweep", "--out", "s"]).succeeded();
+    // A start that moves, before the job's first row and between two of its rows.
+    assert!(kept(&[]) && kept(&["--start", "2025-12-01"]) && kept(&["--start", "2026-01-01", "--end", "2026-01-02"]));
+    assert!(!kept(&["--start", "2026-01-01 08:01:01"]));
+    assert!(kept(&["--start", "2026-01-01 08:01:05.5"]) && !kept(&["--start", "2026-01-01 08:01:15"]));
+    assert!(!kept(&["--end", "2026-01-01 08:03:00"]) && kept(&["--end", "2026-01-01 08:03:09"]));
+    assert!(!kept(&[]) && !kept(&["--table", "b"]) && kept(&["--table", "b"]) && !kept(&[]));
+}
+
+/// What the processes of a running sweep can be seen with.
+#[cfg(target_os = "linux")]
+fn arguments_of_children(id: u32) -> String {
+    let list = std::fs::read_dir("/proc").expect("processes").flatten();
+    let mut all = String::new();
+    for process in list {
+        let read = |name: &str| std::fs::read_to_string(process.path().join(name)).unwrap_or_default();
+        let parent = format!("PPid:\t{id}\n");
+        if read("status").contains(&parent) {
+            all += &read("cmdline").replace('\0', " ");
+            all.push('\n');
+        }
+    }
+    all
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_password_of_an_address_is_in_no_argument_of_a_process() {
+    let Some(database) = database("argv") else { return };
+    let database = database.with_table();
+    database.sql(&crate::insert_slow_rank("a", 30));
+    database.faults("delay_ms=200");
+    let workdir = Workdir::new();
+    let address = database.server.url.replace("http://", "http://reader:s3cret@");
+    let address = format!("--clickhouse-url={address}/?database=argv");
+    let mut command = workdir.command(&["sweep", &address, "--out", "s"]);
+    for name in [
+        "CLICKHOUSE_URL",
+        "CLICKHOUSE_USER",
+        "CLICKHOUSE_PASSWORD",
+        "CLICKHOUSE_DATABASE",
+    ] {
+        command.env_remove(name);
+    }
+    let mut sweep = command.stdout(Stdio::null()).spawn().expect("the program starts");
+    let mut seen = String::new();
+    let ended = loop {
+        seen += &arguments_of_children(sweep.id());
+        if let Some(ended) = sweep.try_wait().expect("it can be looked at") {
+            break ended;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    assert!(ended.success());
+    assert!(
+        seen.contains("--clickhouse-url=http://") && seen.contains("--job-id=a"),
+        "{seen}"
+    );
+    assert!(!seen.contains("s3cret") && !seen.contains("reader"), "{seen}");
+    // What the environment says counts before the address, as without processes.
+    let wrong = [("CLICKHOUSE_PASSWORD", "wr0ng-one")];
+    let outcome = workdir.run_with(&["sweep", &address, "--out", "t"], &wrong);
+    assert!(
+        outcome.code == Some(4) && outcome.stderr.contains("code 516"),
+        "{outcome:?}"
+    );
+}
+
+/// Processes whose time is up, and those of a sweep that is interrupted, still end their queries.
+#[cfg(unix)]
+#[test]
+fn an_analysis_that_is_ended_ends_its_queries() {
+    let Some(database) = database("ending") else { return };
+    let database = database.with_table();
+    for job in ["a", "b"] {
+        database.sql(&crate::insert_slow_rank(job, 30));
+    }
+    database.faults("delay_ms=1000");
+    let workdir = Workdir::new();
+    let late = ["sweep", "--out", "s", "--job-time-limit", "0.7s"];
+    let outcome = workdir.run_on(&database, &late);
+    assert_eq!(outcome.stdout.matches("out-of-time").count(), 2, "{outcome:?}");
+    assert_eq!(database.count("KILL QUERY"), 2);
+    assert!(workdir.content("s").iter().all(|(name, _)| !name.starts_with("jobs")));
+
+    let mut command = workdir.command(&["sweep", "--out", "t"]);
+    command.env("CLICKHOUSE_URL", &database.server.url);
+    let command = command.env("CLICKHOUSE_DATABASE", database.name).stderr(Stdio::null());
+    let mut sweep = command.spawn().expect("the program starts");
+    let asked = |job: &str| database.count(&format!("\"param_job\": \"{job}\""));
+    let before = (asked("a"), asked("b"));
+    let began = Instant::now();
+    while (asked("a") == before.0 || asked("b") == before.1) && began.elapsed() < Duration::from_secs(30) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let id = sweep.id().to_string();
+    let sent = std::process::Command::new("kill").args(["-s", "TERM", &id]).status();
+    assert!(sent.expect("kill").success());
+    assert_eq!(sweep.wait().expect("it ends").code(), Some(130));
+    assert!(database.count("KILL QUERY") >= 4, "{}", database.count("KILL QUERY"));
+}

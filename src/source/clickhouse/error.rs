@@ -78,6 +78,14 @@ pub enum Failure {
     /// Rows that were written in part.
     #[error("{0}")]
     Torn(&'static str),
+    /// A copy of more or fewer rows than there were.
+    #[error("{copied} rows were copied of {counted} that the job had at the beginning")]
+    Miscopied {
+        /// Rows that were copied.
+        copied: u64,
+        /// Rows that were counted before.
+        counted: u64,
+    },
     /// A local file that can't be written.
     #[error("{0}")]
     File(String),
@@ -104,6 +112,7 @@ impl Failure {
             | Self::Unreadable(_)
             | Self::Layout(_)
             | Self::Torn(_)
+            | Self::Miscopied { .. }
             | Self::File(_)
             | Self::Setup(_) => false,
         }
@@ -141,6 +150,9 @@ impl Failure {
             Self::Unreadable(_) => "is this the HTTP port of a ClickHouse server?".to_owned(),
             Self::Layout(_) => "`mt-detector schema` prints the layout".to_owned(),
             Self::Torn(_) => "run the command again".to_owned(),
+            Self::Miscopied { .. } => {
+                "the job's rows changed meanwhile: drop the copy and replay the job when nobody writes it any more".to_owned()
+            }
             Self::File(_) => "check the place and the space of the file".to_owned(),
             Self::Setup(_) => "see `--help` for the flags of the connection".to_owned(),
         }

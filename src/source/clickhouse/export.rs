@@ -10,7 +10,7 @@ use polars::prelude::*;
 use super::Table;
 use super::error::Failure;
 use super::layout::Layout;
-use super::pull::Wanted;
+use super::pull::{Wanted, WantedMetric};
 use super::session::Attempt;
 use crate::source::SourceError;
 use crate::source::guard::guarded;
@@ -27,7 +27,8 @@ pub struct Exported {
 impl Table {
     /// Writes the wanted rows, of every metric and with every column of the contract, into a new file.
     ///
-    /// The server makes the Parquet; what comes is checked to be whole by its own count of rows. Nothing is written where
+    /// A row that does not say when it was written or of which iteration it is goes along whatever the window: an analysis
+    /// of the table counts it too. The server makes the Parquet; what comes is checked to be whole by its own count of rows. Nothing is written where
     /// the window holds no row.
     ///
     /// # Errors
@@ -35,7 +36,8 @@ impl Table {
     pub fn export(&self, wanted: &Wanted<'_>, path: &Path) -> Result<Exported, SourceError> {
         let layout = &self.layout;
         let count = format!(
-            "SELECT count(), countIf(metric_name NOT IN {{whole:Array(String)}}) FROM {} WHERE {}",
+            "SELECT count(), countIf(metric_name NOT IN {{whole:Array(String)}} AND {}) FROM {} WHERE {}",
+            in_window(layout, wanted),
             layout.from,
             condition(layout, wanted)
         );
@@ -91,11 +93,13 @@ fn rows_of_file(path: &Path) -> Result<u64, Failure> {
 }
 
 fn columns(layout: &Layout) -> String {
+    let time = format!("fromUnixTimestamp64Micro(assumeNotNull({}), 'UTC')", layout.micros);
     let mut columns = vec![
-        format!(
-            "fromUnixTimestamp64Micro(assumeNotNull({}), 'UTC') AS timestamp",
-            layout.micros
-        ),
+        if nullable(layout, "timestamp") {
+            format!("if(isNull({}), NULL, {time}) AS timestamp", layout.micros)
+        } else {
+            format!("{time} AS timestamp")
+        },
         "toString(job) AS job".to_owned(),
         "toString(metric_name) AS metric_name".to_owned(),
         "toString(subname) AS subname".to_owned(),
@@ -125,29 +129,43 @@ fn columns(layout: &Layout) -> String {
 }
 
 /// Rows of parallel groups are written once, at a run's beginning: neither start nor iterations apply to them.
-fn condition(layout: &Layout, wanted: &Wanted<'_>) -> String {
+fn in_window(layout: &Layout, wanted: &Wanted<'_>) -> String {
     let mut windowed = layout.between(wanted.start, None);
     if wanted.iterations != (None, None) {
         windowed += " AND iteration >= {first:Int64} AND iteration <= {last:Int64}";
     }
     format!(
-        "job = {{job:String}}{} AND (metric_name IN {{whole:Array(String)}} OR (1{windowed}))",
+        "(1{} AND (metric_name IN {{whole:Array(String)}} OR (1{windowed})))",
         layout.between(None, wanted.end)
     )
 }
 
+fn condition(layout: &Layout, wanted: &Wanted<'_>) -> String {
+    let mut rows = in_window(layout, wanted);
+    if nullable(layout, "timestamp") {
+        rows += " OR isNull(timestamp)";
+    }
+    if nullable(layout, "iteration") {
+        let until_end = layout.between(None, wanted.end);
+        rows += &format!(" OR (isNull(iteration) AND metric_name IN {{windowed:Array(String)}}{until_end})");
+    }
+    format!("job = {{job:String}} AND ({rows})")
+}
+
+fn nullable(layout: &Layout, name: &str) -> bool {
+    let mut columns = layout.columns.iter();
+    columns.any(|column| column.name == name && column.kind.contains("Nullable("))
+}
+
 fn bound(attempt: &Attempt<'_>, sql: &str, wanted: &Wanted<'_>) -> clickhouse::query::Query {
-    let whole: Vec<&str> = wanted
-        .metrics
-        .iter()
-        .filter(|metric| !metric.windowed)
-        .map(|metric| metric.name)
-        .collect();
+    let (windowed, whole): (Vec<_>, Vec<_>) = wanted.metrics.iter().partition(|metric| metric.windowed);
+    let names = |metrics: &[&WantedMetric]| metrics.iter().map(|metric| metric.name).collect::<Vec<_>>();
     let (first, last) = wanted.iterations;
     attempt
         .query(sql)
         .param("job", wanted.job)
-        .param("whole", whole)
+        .param("whole", names(&whole))
+        .param("windowed", names(&windowed))
         .param("first", first.unwrap_or(i64::MIN))
         .param("last", last.unwrap_or(i64::MAX))
 }

@@ -34,6 +34,8 @@ pub struct Replay<'a> {
 pub struct Replayed {
     /// Rows of the copy.
     pub rows: u64,
+    /// Rows without a time, which have no place in it.
+    pub untimed: u64,
     /// First and last recorded moment.
     pub times: (Micros, Micros),
 }
@@ -42,19 +44,20 @@ impl Table {
     /// Copies the job; the copy's times run from now on, at the pace of the replay. `progress` is told the rows so far.
     ///
     /// # Errors
-    /// No row of the job in that time; a server that fails or lets the user not write.
+    /// No row of the job in that time; a server that fails or lets the user not write; a copy of more or fewer rows
+    /// than there were at the beginning.
     pub fn replay(&self, replay: &Replay<'_>, progress: &dyn Fn(u64)) -> Result<Replayed, SourceError> {
         let layout = &self.layout;
         let between = layout.between(replay.start, replay.end);
         let sql = format!(
-            "SELECT count(), ifNull(min({0}), 0), ifNull(max({0}), 0) FROM {1} WHERE job = {{job:String}}{between}",
+            "SELECT count({0}), countIf(isNull({0})), ifNull(min({0}), 0), ifNull(max({0}), 0) FROM {1} WHERE job = {{job:String}}{between}",
             layout.micros, layout.from
         );
-        let (rows, first, last) = self.session.run("look at the recorded job", async |attempt| {
+        let (rows, untimed, first, last) = self.session.run("look at the recorded job", async |attempt| {
             let span = attempt
                 .query(&sql)
                 .param("job", replay.job)
-                .fetch_one::<(u64, i64, i64)>()
+                .fetch_one::<(u64, u64, i64, i64)>()
                 .await;
             span.map_err(|error| attempt.failure(&error))
         })?;
@@ -79,8 +82,16 @@ impl Table {
                 std::thread::sleep(TICK);
             }
         }
+        if written != rows {
+            let differs = Failure::Miscopied {
+                copied: written,
+                counted: rows,
+            };
+            return Err(differs.at(&self.session.settings, "copy the whole job", 1).into());
+        }
         Ok(Replayed {
             rows: written,
+            untimed,
             times: (first, last),
         })
     }

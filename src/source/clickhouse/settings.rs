@@ -74,6 +74,12 @@ pub enum AddressError {
     /// A part of the URL that would have no effect.
     #[error("`{0}` in the URL has no effect; only database= is read there")]
     Query(String),
+    /// A password with a letter that ends the part of the URL it belongs to: the rest of it would be taken for a path,
+    /// which messages show.
+    #[error(
+        "an `@` stands behind a `/`, `?` or `#`: write / as %2F, ? as %3F, # as %23 and @ as %40 in user and password"
+    )]
+    Unescaped,
 }
 
 impl Address {
@@ -88,6 +94,10 @@ impl Address {
         }
         if url.host_str().is_none_or(str::is_empty) {
             return Err(AddressError::Malformed("it names no host".to_owned()));
+        }
+        let rest = [Some(url.path()), url.query(), url.fragment()];
+        if rest.into_iter().flatten().any(|part| part.contains('@')) {
+            return Err(AddressError::Unescaped);
         }
         let mut database = None;
         for (name, value) in url.query_pairs() {
@@ -207,6 +217,9 @@ mod tests {
             "http://",
             "http://h?user=bob:secret",
             "clickhouse://h",
+            "http://bob:12/secret@h:8123",
+            "http://bob:12?secret@h:8123",
+            "http://bob:12#secret@h:8123",
         ] {
             let error = Address::parse(text).expect_err(text).to_string();
             assert!(!error.contains("secret"), "{error}");
