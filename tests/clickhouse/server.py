@@ -14,7 +14,7 @@ Users: `default` without a password, `reader` (password `s3cret`, readonly=1), `
     text=T         ... and this body
     skip=N         let N requests pass first
     delay_ms=N     wait before each answer
-    cut=N          cut the next N answers ...
+    cut=N          cut the next N answers that get so far ...
     cut_after=B    ... after B bytes of their body (0: at the first block's boundary, as a clean end of the chunk)
     cut_clean=1    ... and end them as if they were complete
 `GET /log?database=D`: the statements of the requests that named D, one JSON object a line.
@@ -205,7 +205,6 @@ class Handler(BaseHTTPRequestHandler):
     def answer(self, params: dict[str, str], body: bytes) -> None:
         packer = lz4.frame.LZ4FrameCompressor(auto_flush=True) if "lz4" in self.headers.get("Accept-Encoding", "") else None
         database, begun, held, size = params.get("database", ""), False, [], 0
-        self.cutting = self.server.faults[database] if self.server.take(database, "cut") else None
         self.sent, self.database = 0, database
 
         def begin() -> None:
@@ -249,16 +248,15 @@ class Handler(BaseHTTPRequestHandler):
     def chunk(self, data: bytes) -> None:
         if not data:
             return
-        if self.cutting is not None and self.sent:
-            after = int(self.cutting.get("cut_after", 0))
-            if self.cutting.get("cut_clean") and self.sent >= after:
+        faults = self.server.faults[self.database]
+        after, clean = int(faults.get("cut_after", 0)), faults.get("cut_clean")
+        reached = self.sent >= after if clean else self.sent + len(data) > after
+        if self.sent and reached and self.server.take(self.database, "cut"):
+            if clean:
                 self.wfile.write(b"0\r\n\r\n")
-                raise Cut
-            if after == 0:
-                raise Cut
-            if self.sent + len(data) > after:
+            elif after > 0:
                 self.wfile.write(b"%x\r\n%b" % (len(data), data[: max(0, after - self.sent)]))
-                raise Cut
+            raise Cut
         self.sent += len(data)
         self.server.sent[self.database] += len(data)
         self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
