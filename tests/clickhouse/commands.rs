@@ -126,7 +126,7 @@ fn an_export_gives_the_same_verdict_as_the_table() {
     );
     assert_eq!(nothing.code, Some(3), "{nothing:?}");
     // The questions before it have short answers.
-    database.faults("cut=5&cut_after=3000");
+    database.faults("cut=2&cut_after=3000");
     let outcome = workdir
         .run_on(&database, &["export", "--out", "cut.parquet"])
         .succeeded();
