@@ -74,7 +74,7 @@ impl Job {
     ///
     /// # Errors
     /// [`SourceError::NoRows`] when nothing of the window is left, with what took the rows;
-    /// [`SourceError::TooSparse`] when the rows are too scattered for tables; [`TopologyError`](super::TopologyError)
+    /// [`SourceError::TooSparse`] when the rows are too scattered for tables; [`TopologyError`]
     /// when the selection's topology flags do not fit the job.
     pub fn assemble(mut collected: Collector<'_>, selection: &Selection) -> Result<Self, JobError> {
         let id = collected.job.clone().unwrap_or_default();

@@ -115,7 +115,7 @@ pub struct Ledger {
 pub struct ListedJob {
     /// What the source holds of it: in the span of the sweep for a table, in all for files.
     pub entry: JobEntry,
-    /// Where its rows are, and how the span of the sweep cuts them where `entry` does not tell: see [`fingerprint`].
+    /// Where its rows are, and how the span of the sweep cuts them where `entry` does not tell.
     pub place: String,
 }
 
