@@ -123,21 +123,16 @@ pub(super) fn load(
         return Ok(None);
     }
     find_nodes(table, wanted, ranks, &window, &mut collector)?;
-    let samples = if length > 1 {
-        samples(
-            &window,
-            length,
-            &table.iterations_with(wanted, TIMERS_PLACE, &TRANSFER_TIMERS)?,
-        )
-    } else {
-        window.iterations.clone()
-    };
-    if length == 1 {
+    let samples = if length == 1 {
         trace.into_iter().for_each(|rows| collector.count(rows));
         table.pull(wanted, &[GROUPS_PLACE, TRACE_PLACE], counted, &mut collector, progress)?;
+        window.iterations.clone()
     } else {
+        let transferring = table.iterations_with(wanted, TIMERS_PLACE, &TRANSFER_TIMERS)?;
+        let samples = samples(&window, length, &transferring);
         pull_sampled(table, wanted, counted, &samples, &mut collector, progress)?;
-    }
+        samples
+    };
 
     let reader = Reader {
         table,

@@ -10,6 +10,7 @@ use super::counts::{self, CountedRows};
 use super::error::{Failure, ServerError};
 use super::layout::{Layout, NULL};
 use super::session::{Attempt, Session};
+use super::tally::{self, From};
 use crate::source::{Micros, Rows, Scan, SourceError, TextColumn};
 
 /// Rows a batch holds: about 6 MB, of which four are under way for each metric.
@@ -185,15 +186,9 @@ async fn send_rows(
 ) -> Result<u64, Failure> {
     let metric = &wanted.metrics[place];
     let sql = statement(layout, wanted, metric);
-    let (first, last) = wanted.iterations;
-    let query = attempt
-        .query(&sql)
-        .param("job", wanted.job)
-        .param("metric", metric.name)
+    let query = tally::bound(attempt, &sql, wanted, place)
         .param("lists", metric.lists.unwrap_or_default())
-        .param("sampled", wanted.sampled.unwrap_or_default())
-        .param("first", first.unwrap_or(0).max(0))
-        .param("last", last.unwrap_or(i64::MAX));
+        .param("sampled", wanted.sampled.unwrap_or_default());
     let failure = |error| attempt.failure(&error);
     let mut rows = empty(layout);
     let mut got = 0;
@@ -223,25 +218,9 @@ async fn send_rows(
 }
 
 fn statement(layout: &Layout, wanted: &Wanted<'_>, metric: &WantedMetric) -> String {
-    let Layout {
-        from,
-        micros,
-        subname,
-        node,
-        run,
-        value,
-        ..
-    } = layout;
-    let (start, in_window) = if metric.windowed {
-        let in_window = " AND iteration >= {first:Int64} AND iteration <= {last:Int64}";
-        (wanted.start, in_window)
-    } else {
-        (None, "")
-    };
-    let between = layout.between(start, wanted.end);
     let (elements, needed) = match metric.lists {
         Some(_) => (
-            ", arrayMap(v -> ifNull(toFloat64(v), nan), metric_values) AS elements",
+            ", arrayMap(element -> ifNull(toFloat64(element), nan), metric_values) AS elements",
             " AND subname IN {lists:Array(String)} AND notEmpty(metric_values)",
         ),
         None => ("", ""),
@@ -250,12 +229,10 @@ fn statement(layout: &Layout, wanted: &Wanted<'_>, metric: &WantedMetric) -> Str
         (Some(_), Some(_)) => " AND iteration IN {sampled:Array(Int64)}",
         _ => "",
     };
+    let From { with, from } = tally::metric_rows(layout, wanted, metric.windowed, &format!("{needed}{sampled}"));
     format!(
-        "SELECT {subname} AS name, toInt64(assumeNotNull(rank)) AS rank_number, \
-         ifNull(toInt64(iteration), {NULL}) AS iteration_number, assumeNotNull({micros}) AS micros, \
-         {node} AS node_name, {run} AS run, {value} AS value{elements} \
-         FROM {from} WHERE job = {{job:String}} AND metric_name = {{metric:String}} \
-         AND rank >= 0 AND rank <= 4294967295 AND isNotNull(subname) AND isNotNull(timestamp){needed}{sampled}{in_window}{between}"
+        "{with} SELECT s AS name, r AS rank_number, i AS iteration_number, t AS micros, n AS node_name, u AS run, \
+         v AS value{elements} {from}"
     )
 }
 

@@ -152,20 +152,23 @@ impl Table {
     }
 }
 
-/// The readable rows of the window, as a condition.
-fn readable(layout: &Layout, wanted: &Wanted<'_>) -> String {
-    format!(
-        "rank >= 0 AND rank <= 4294967295 AND isNotNull(subname) AND isNotNull(timestamp) \
-         AND iteration >= {{first:Int64}} AND iteration <= {{last:Int64}}{}",
-        layout.between(wanted.start, wanted.end)
-    )
+/// The readable rows of a metric, as a condition; where it is not `windowed`, neither start nor iterations bound them.
+fn readable(layout: &Layout, wanted: &Wanted<'_>, windowed: bool) -> String {
+    let (start, in_window) = if windowed {
+        let in_window = " AND iteration >= {first:Int64} AND iteration <= {last:Int64}";
+        (wanted.start, in_window)
+    } else {
+        (None, "")
+    };
+    let between = layout.between(start, wanted.end);
+    format!("rank >= 0 AND rank <= 4294967295 AND isNotNull(subname) AND isNotNull(timestamp){in_window}{between}")
 }
 
 /// A condition that leaves the readable rows of the window of the metric `{metric:String}` out.
 pub(super) fn beside(layout: &Layout, wanted: &Wanted<'_>) -> String {
     format!(
         " AND NOT ifNull(metric_name = {{metric:String}} AND {}, 0)",
-        readable(layout, wanted)
+        readable(layout, wanted, true)
     )
 }
 
@@ -179,6 +182,11 @@ pub(super) struct From {
 /// The readable rows of the window that fit `condition`, as name `s`, run `u`, node `n`, rank `r`, iteration `i`, time `t`
 /// and value `v`.
 pub(super) fn rows(layout: &Layout, wanted: &Wanted<'_>, condition: &str) -> From {
+    metric_rows(layout, wanted, true, condition)
+}
+
+/// The same of a metric that may not be `windowed`.
+pub(super) fn metric_rows(layout: &Layout, wanted: &Wanted<'_>, windowed: bool, condition: &str) -> From {
     let Layout {
         from,
         micros,
@@ -195,7 +203,7 @@ pub(super) fn rows(layout: &Layout, wanted: &Wanted<'_>, condition: &str) -> Fro
         ),
         from: format!(
             "FROM {from} WHERE job = {{job:String}} AND metric_name = {{metric:String}} AND {}{condition}",
-            readable(layout, wanted)
+            readable(layout, wanted, windowed)
         ),
     }
 }
