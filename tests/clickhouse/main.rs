@@ -14,12 +14,14 @@ mod server;
 mod settings;
 mod sweeps;
 
+use std::process::Command;
+
 use common::{Ran, Workdir};
 use server::Database;
 
 impl Workdir {
-    /// A run with nothing of the developer's own settings.
-    fn run_with(&self, args: &[&str], environment: &[(&str, &str)]) -> Ran {
+    /// A command with nothing of the developer's own settings.
+    fn bare_command(&self, args: &[&str]) -> Command {
         let mut command = self.command(args);
         for name in [
             "CLICKHOUSE_URL",
@@ -30,6 +32,12 @@ impl Workdir {
             command.env_remove(name);
         }
         command.env("XDG_CONFIG_HOME", self.path("no-config"));
+        command
+    }
+
+    /// A run with nothing of the developer's own settings but these.
+    fn run_with(&self, args: &[&str], environment: &[(&str, &str)]) -> Ran {
+        let mut command = self.bare_command(args);
         command.envs(environment.iter().copied());
         common::ran(&mut command)
     }
