@@ -128,7 +128,7 @@ fn a_window_without_rows() {
         &workdir,
         &["a.ndjson", "--iterations", "500-600"],
         3,
-        &["outside of --iterations", "iterations 1-20"],
+        &["outside of the asked iterations", "iterations 1-20"],
     );
     refused(
         &workdir,

@@ -5,10 +5,10 @@ mod common;
 use std::path::{Path, PathBuf};
 
 use common::{Workdir, fixture};
-use mt_detector::job::rank_order::Layout;
+use mt_detector::contract::rank_order::Layout;
+use mt_detector::evaluation::simulate::faults::RankFactor;
+use mt_detector::evaluation::simulate::{DEFAULT_ORDER, Scenario, write_job};
 use mt_detector::job::{Job, Place, Selection, TopologyOrigin, load};
-use mt_detector::simulate::faults::RankFactor;
-use mt_detector::simulate::{DEFAULT_ORDER, Scenario, write_job};
 use mt_detector::source::discover;
 
 const MAPPING: &str = "tp-cp-ep-pp-dp";
