@@ -2,9 +2,7 @@
 
 mod common;
 
-use std::path::Path;
-
-use common::Workdir;
+use common::{Workdir, shared_data};
 
 /// A folder `jobs` with a slow rank and a healthy job.
 fn two_jobs() -> Workdir {
@@ -234,11 +232,7 @@ fn arguments_that_make_no_sense_are_refused() {
 
 #[test]
 fn labelled_jobs_beside_the_checkout_are_read() {
-    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data/real");
-    if !data.is_dir() {
-        eprintln!("skipped: {} is not there", data.display());
-        return;
-    }
+    let Some(data) = shared_data("real") else { return };
     let json = Workdir::new()
         .run(&["score", &data.display().to_string(), "--format", "json"])
         .succeeded()

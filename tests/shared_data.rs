@@ -7,7 +7,7 @@ mod common;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use common::Workdir;
+use common::{Workdir, shared_data};
 use serde::Deserialize;
 
 /// Fewest jobs of which the classic verdict must be the same; reruns are undone here and not there, starts are random.
@@ -33,16 +33,6 @@ struct Said {
     anomaly_ranks: BTreeSet<u32>,
     anomaly_nodes: BTreeSet<String>,
     cause: String,
-}
-
-/// `../shared/data`, where it is.
-fn shared_data() -> Option<PathBuf> {
-    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data");
-    if !data.is_dir() {
-        eprintln!("skipped: {} is not there", data.display());
-        return None;
-    }
-    Some(data)
 }
 
 fn truths(folder: &Path) -> BTreeMap<String, Truth> {
@@ -98,9 +88,9 @@ fn judge(folder: &Path) -> (usize, Vec<String>, Vec<String>) {
 
 #[test]
 fn peer_verdicts_agree_with_the_truth() {
-    let Some(data) = shared_data() else { return };
     for (folder, jobs) in [("sim", 48), ("real", 5)] {
-        let (count, inexact, other_cause) = judge(&data.join(folder));
+        let Some(data) = shared_data(folder) else { continue };
+        let (count, inexact, other_cause) = judge(&data);
         assert_eq!(
             (count, inexact, other_cause),
             (jobs, Vec::new(), Vec::new()),
@@ -111,13 +101,15 @@ fn peer_verdicts_agree_with_the_truth() {
 
 #[test]
 fn classic_verdicts_agree_with_scikit_learn() {
-    let Some(data) = shared_data() else { return };
+    let (Some(real), Some(sim)) = (shared_data("real"), shared_data("sim")) else {
+        return;
+    };
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/classic_baseline.json");
     let expected: BTreeMap<String, BTreeSet<u32>> =
         serde_json::from_str(&std::fs::read_to_string(golden).expect("the golden file")).expect("ranks by job");
     let mut differences = Vec::new();
     for (job, ranks) in &expected {
-        let file = [data.join("real"), data.join("sim")].map(|folder| folder.join(format!("{job}.parquet")));
+        let file = [&real, &sim].map(|folder| folder.join(format!("{job}.parquet")));
         let file: &PathBuf = file
             .iter()
             .find(|file| file.is_file())

@@ -4,7 +4,7 @@ mod common;
 
 use std::path::{Path, PathBuf};
 
-use common::{Workdir, fixture};
+use common::{Workdir, fixture, shared_data};
 use mt_detector::contract::rank_order::Layout;
 use mt_detector::evaluation::simulate::faults::RankFactor;
 use mt_detector::evaluation::simulate::{DEFAULT_ORDER, Scenario, write_job};
@@ -288,11 +288,7 @@ fn classic_rules_go_by_what_is_stated_only() {
 /// Jobs beside the checkout with their rows of groups taken away; skipped where they are not there.
 #[test]
 fn shared_jobs_without_their_rows_are_placed_rightly() {
-    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data/sim");
-    if !data.is_dir() {
-        eprintln!("skipped: {} is not there", data.display());
-        return;
-    }
+    let Some(data) = shared_data("sim") else { return };
     let workdir = Workdir::new();
     for (name, pp, dp, order) in [
         ("no-topology-01", 8, 4, DEFAULT_ORDER),

@@ -159,7 +159,8 @@ mod tests {
             .sum()
     }
 
-    /// linfa-clustering with its ten runs, read through `predict`: never better, at times worse.
+    /// linfa-clustering with its ten runs, read through `predict`: never better, on these 36 fits at most 6 % worse. What it
+    /// is worse by is its starts, plain k-means++ with one trial a centre; both are seeded, so the figures are the same each time.
     #[test]
     fn linfa_agrees() {
         use linfa::DatasetBase;
@@ -183,9 +184,8 @@ mod tests {
                 worst = worst.max(ratio);
             }
         }
-        println!("linfa's inertia is {best:.5} to {worst:.5} times ours");
-        assert!(best > 0.9999, "{best}");
-        assert!(worst < 1.5, "{worst}");
+        assert!(best > 1.0 - 1e-9, "linfa is better: {best} times our inertia");
+        assert!(worst < 1.06, "{worst}");
     }
 
     #[test]

@@ -2,10 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use ndarray::Array2;
-
 use super::transfers::Series;
-use crate::job::{CallTable, DataQuality, Job, Place, TimerTable, Topology, TopologyOrigin};
+use crate::job::{CallTable, Job};
 
 /// Fused pairs of a link in an iteration.
 const FUSED: usize = 4;
@@ -58,40 +56,15 @@ pub(super) fn job(
         .into_iter()
         .map(|(name, cells)| CallTable::new(name, iterations, cells.iter().map(Vec::as_slice)))
         .collect();
-    let place = |rank: usize| Place {
-        stage: (rank / pipelines) as u32,
-        pipeline: (rank % pipelines) as u32,
-        member: 0,
-    };
     Job {
-        id: "j".to_owned(),
-        ranks: (0..ranks as u32).collect(),
-        nodes: (0..ranks).map(|rank| format!("n{}", rank / per_node)).collect(),
-        iterations: (0..iterations as i64).collect(),
-        iteration_times: (0..iterations as i64).collect(),
-        timers: Vec::new(),
         calls,
-        topology: Topology {
-            sizes: [("dp".to_owned(), pipelines as u32), ("pp".to_owned(), stages as u32)].into(),
-            origin: TopologyOrigin::Rows,
-            places: (0..ranks).map(place).collect(),
-        },
-        runs: Vec::new(),
-        quality: DataQuality::default(),
-        reduced: None,
+        ..Job::sample(stages, pipelines, per_node, iterations)
     }
 }
 
 /// The job with a timer.
-pub(super) fn with_timer(mut job: Job, name: &str, seconds: impl Fn(usize, usize) -> f64) -> Job {
-    job.timers.push(TimerTable {
-        name: name.to_owned(),
-        seconds: Array2::from_shape_fn((job.ranks.len(), job.iterations.len()), |(rank, step)| {
-            seconds(rank, step)
-        }),
-    });
-    job.timers.sort_by(|a, b| a.name.cmp(&b.name));
-    job
+pub(super) fn with_timer(job: Job, name: &str, seconds: impl Fn(usize, usize) -> f64) -> Job {
+    job.with_timer(name, seconds)
 }
 
 /// The job with the sums of its calls as timers, and no calls.

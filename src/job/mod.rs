@@ -18,6 +18,8 @@ mod positions;
 mod quality;
 mod reduced;
 mod runs;
+#[cfg(test)]
+mod samples;
 mod slow_window;
 mod step_time;
 mod topology;

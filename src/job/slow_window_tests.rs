@@ -1,6 +1,4 @@
-use ndarray::Array2;
-
-use super::super::{DataQuality, Run, TimerTable, Topology};
+use super::super::Run;
 use super::*;
 use crate::contract::defaults::SLOWDOWN_THRESHOLD;
 
@@ -16,20 +14,9 @@ fn job(steps: &[f64]) -> Job {
         })
         .collect();
     Job {
-        id: "j".to_owned(),
-        ranks: vec![0],
-        nodes: vec!["n".to_owned()],
         iterations: (100..100 + steps.len() as i64).collect(),
         iteration_times,
-        timers: vec![TimerTable {
-            name: "interval-time".to_owned(),
-            seconds: Array2::from_shape_vec((1, steps.len()), steps.to_vec()).expect("a row"),
-        }],
-        topology: Topology::unknown(&[0]),
-        runs: Vec::new(),
-        calls: Vec::new(),
-        quality: DataQuality::default(),
-        reduced: None,
+        ..Job::sample(1, 1, 1, steps.len()).with_timer("interval-time", |_, step| steps[step])
     }
 }
 

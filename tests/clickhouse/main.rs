@@ -1,6 +1,7 @@
 //! The program against ClickHouse's engine: same results as from files, every fault, every command.
 //!
-//! Where Python or the engine's package is missing and can't be installed, each test says so and passes.
+//! Where Python or the engine's package is missing and can't be installed, each test says so and passes, unless
+//! `MT_DETECTOR_REQUIRE` names `clickhouse`: then it fails.
 
 #[path = "../common/mod.rs"]
 mod common;

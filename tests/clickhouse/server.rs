@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
+use crate::common::{CLICKHOUSE, skip_without};
+
 /// The packages that the server needs, exactly.
 const REQUIREMENTS: &str = include_str!("requirements.txt");
 
@@ -20,19 +22,21 @@ pub struct Database {
     pub name: &'static str,
 }
 
-/// The server, or nothing and a message where it can't run.
+/// The server, or nothing and a message where it can't run; a panic where it is required.
 pub fn server() -> Option<&'static Server> {
-    static SERVER: OnceLock<Option<Server>> = OnceLock::new();
-    SERVER.get_or_init(|| start(&[])).as_ref()
+    static SERVER: OnceLock<Result<Server, String>> = OnceLock::new();
+    or_skip(SERVER.get_or_init(|| start(&[])))
 }
 
 /// A server that speaks https with the certificate in this folder.
 pub fn tls_server() -> Option<&'static Server> {
-    static SERVER: OnceLock<Option<Server>> = OnceLock::new();
+    static SERVER: OnceLock<Result<Server, String>> = OnceLock::new();
     let file = |name: &str| here().join(name).display().to_string();
-    SERVER
-        .get_or_init(|| start(&[&file("certificate.pem"), &file("key.pem")]))
-        .as_ref()
+    or_skip(SERVER.get_or_init(|| start(&[&file("certificate.pem"), &file("key.pem")])))
+}
+
+fn or_skip(server: &'static Result<Server, String>) -> Option<&'static Server> {
+    server.as_ref().map_err(|reason| skip_without(CLICKHOUSE, reason)).ok()
 }
 
 /// An empty database of that name.
@@ -46,36 +50,24 @@ fn here() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clickhouse")
 }
 
-fn start(arguments: &[&str]) -> Option<Server> {
-    let skip = |reason: String| {
-        // Not captured, unlike what the macros print.
-        let _ = writeln!(std::io::stderr(), "skipped, no ClickHouse to test against: {reason}");
-        None
-    };
-    let packages = match packages() {
-        Ok(packages) => packages,
-        Err(reason) => return skip(reason),
-    };
-    let child = Command::new("python3")
+fn start(arguments: &[&str]) -> Result<Server, String> {
+    let mut child = Command::new("python3")
         .arg(here().join("server.py"))
         .args(arguments)
-        .env("PYTHONPATH", packages)
+        .env("PYTHONPATH", packages()?)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        .spawn();
-    let mut child = match child {
-        Ok(child) => child,
-        Err(error) => return skip(format!("python3: {error}")),
-    };
+        .spawn()
+        .map_err(|error| format!("python3: {error}"))?;
     let mut line = String::new();
     let stdout = child.stdout.take().expect("it is piped");
     BufReader::new(stdout).read_line(&mut line).expect("a readable pipe");
     let Some(url) = line.trim().strip_prefix("listening on ") else {
-        return skip("the server does not start".to_owned());
+        return Err("the server does not start".to_owned());
     };
     // Its standard input stays open as long as this process lives.
     std::mem::forget(child);
-    Some(Server { url: url.to_owned() })
+    Ok(Server { url: url.to_owned() })
 }
 
 /// The folder with the server's packages, installed once for all checkouts.

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -97,6 +98,49 @@ impl Ran {
         assert_eq!(self.code, Some(0), "{self:?}");
         self
     }
+}
+
+/// What tests may need from outside of the checkout, by the names that `MT_DETECTOR_REQUIRE` takes.
+const OUTSIDE: [&str; 2] = [CLICKHOUSE, SHARED_DATA];
+/// ClickHouse's engine, which needs Python and its package.
+pub const CLICKHOUSE: &str = "clickhouse";
+/// Labelled jobs in `../shared/data`.
+pub const SHARED_DATA: &str = "shared-data";
+/// A list of those that must be there, separated by commas: tests that need them then fail instead of being skipped.
+const REQUIRE: &str = "MT_DETECTOR_REQUIRE";
+
+/// Says that a test is skipped for want of `what`.
+///
+/// # Panics
+/// When `what` is required: a test that can't run must not pass there.
+pub fn skip_without(what: &str, reason: &str) {
+    let required = std::env::var(REQUIRE).unwrap_or_default();
+    assert!(
+        !requires(&required, what),
+        "{REQUIRE} names {what}, which is not there: {reason}"
+    );
+    // Not captured, unlike what the macros print.
+    let _ = writeln!(std::io::stderr(), "skipped, no {what}: {reason}");
+}
+
+/// Whether `what` is in the list; a list with an unknown name would require nothing by mistake and panics.
+fn requires(list: &str, what: &str) -> bool {
+    let names: Vec<&str> = list.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
+    let unknown: Vec<_> = names.iter().filter(|name| !OUTSIDE.contains(name)).collect();
+    assert!(unknown.is_empty(), "{REQUIRE} knows {OUTSIDE:?}, not {unknown:?}");
+    names.contains(&what)
+}
+
+/// A folder of `../shared/data`, where it is.
+pub fn shared_data(folder: &str) -> Option<PathBuf> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../shared/data")
+        .join(folder);
+    if path.is_dir() {
+        return Some(path);
+    }
+    skip_without(SHARED_DATA, &format!("{} is no folder", path.display()));
+    None
 }
 
 /// The checkout's folder of fixtures.
