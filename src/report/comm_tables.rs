@@ -3,11 +3,15 @@
 use std::fs;
 use std::path::Path;
 
+use super::csv_table::write_table;
 use super::error::WriteError;
+use super::report::Report;
 use super::text::on_one_line;
 use crate::comm::Communication;
 use crate::comm::flows::Flow;
 
+/// What an error calls them.
+const WHAT: &str = "a table of communication";
 /// Folder of the tables in the result folder.
 const FOLDER: &str = "comm";
 /// A row a direction of a link.
@@ -21,19 +25,15 @@ const WAITS: &str = "waits.csv";
 ///
 /// # Errors
 /// A file that can't be written.
-pub fn write_comm_tables(
-    result: &Path,
-    ranks: &[u32],
-    nodes: &[String],
-    communication: &Communication,
-) -> Result<(), WriteError> {
+pub(super) fn export(result: &Path, report: &Report) -> Result<(), WriteError> {
+    let communication = &report.verdict.communication;
     if communication.flows.is_empty() {
         return Ok(());
     }
     let folder = result.join(FOLDER);
     fs::create_dir(&folder).map_err(WriteError::io(&folder))?;
-    write_links(&folder.join(LINKS), ranks, nodes, &communication.flows)?;
-    write_waits(&folder.join(WAITS), ranks, communication)
+    write_links(&folder.join(LINKS), &report.ranks, &report.nodes, &communication.flows)?;
+    write_waits(&folder.join(WAITS), &report.ranks, communication)
 }
 
 fn write_links(path: &Path, ranks: &[u32], nodes: &[String], flows: &[Flow]) -> Result<(), WriteError> {
@@ -65,7 +65,7 @@ fn write_links(path: &Path, ranks: &[u32], nodes: &[String], flows: &[Flow]) -> 
             label.to_owned(),
         ]
     };
-    write_table(path, &header, flows.iter().map(record))
+    write_table(path, WHAT, &header, flows.iter().map(record))
 }
 
 fn write_waits(path: &Path, ranks: &[u32], communication: &Communication) -> Result<(), WriteError> {
@@ -85,7 +85,7 @@ fn write_waits(path: &Path, ranks: &[u32], communication: &Communication) -> Res
             waits.waits_for.map_or(String::new(), |rank| ranks[rank].to_string()),
         ]
     });
-    write_table(path, &header, records)
+    write_table(path, WHAT, &header, records)
 }
 
 fn number(value: f64, decimals: usize) -> String {
@@ -94,20 +94,4 @@ fn number(value: f64, decimals: usize) -> String {
     } else {
         String::new()
     }
-}
-
-fn write_table(path: &Path, header: &[&str], records: impl Iterator<Item = Vec<String>>) -> Result<(), WriteError> {
-    let failed = |error: csv::Error| match error.into_kind() {
-        csv::ErrorKind::Io(source) => WriteError::io(path)(source),
-        other => WriteError::Format {
-            what: "a table of communication",
-            reason: format!("{other:?}"),
-        },
-    };
-    let mut table = csv::Writer::from_path(path).map_err(failed)?;
-    table.write_record(header).map_err(failed)?;
-    for record in records {
-        table.write_record(record).map_err(failed)?;
-    }
-    table.flush().map_err(WriteError::io(path))
 }

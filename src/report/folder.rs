@@ -3,16 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::comm_tables::write_comm_tables;
 use super::error::WriteError;
-use super::json::json_pretty;
+use super::exporters;
+use super::json::SUMMARY_JSON;
 use super::report::Report;
-use super::tables::{FAST_SLOW_SUMMARY, write_fast_slow_summary};
-use super::text::text;
 use crate::interrupt;
-
-const SUMMARY_JSON: &str = "summary.json";
-const SUMMARY_TXT: &str = "summary.txt";
 
 /// Where the results go.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,7 +67,7 @@ impl ResultFolder {
     fn build_and_rename(&self, parent: &Path, report: &Report) -> Result<(), WriteError> {
         let building = folder_beside(parent).map_err(WriteError::io(parent))?;
         let guard = interrupt::remove_on_interrupt(building.path());
-        write_into(building.path(), report)?;
+        exporters::export(building.path(), report)?;
         let built = building.path().to_owned();
         guard.finish(|| self.put_in_place(&built))?;
         // The temporary folder is the result now.
@@ -94,27 +89,6 @@ impl ResultFolder {
         }
         fs::remove_dir_all(&old).map_err(WriteError::io(&old))
     }
-}
-
-/// Writes a report's files into a folder that exists.
-fn write_into(folder: &Path, report: &Report) -> Result<(), WriteError> {
-    for algorithm in &report.verdict.algorithms {
-        let folder = folder.join(algorithm.name);
-        fs::create_dir(&folder).map_err(WriteError::io(&folder))?;
-        write_fast_slow_summary(&folder.join(FAST_SLOW_SUMMARY), &report.ranks, algorithm)?;
-    }
-    write_comm_tables(folder, &report.ranks, &report.nodes, &report.verdict.communication)?;
-    for window in &report.windows {
-        let folder = folder.join(window.folder_name());
-        fs::create_dir(&folder).map_err(WriteError::io(&folder))?;
-        write_into(&folder, window)?;
-    }
-    let summary = &report.summary;
-    for (name, content) in [(SUMMARY_TXT, text(summary)?), (SUMMARY_JSON, json_pretty(summary)?)] {
-        let file = folder.join(name);
-        fs::write(&file, content).map_err(WriteError::io(&file))?;
-    }
-    Ok(())
 }
 
 /// Creates the missing folders above and returns those that were made.

@@ -1,7 +1,23 @@
 //! The summary as JSON.
 
+use std::fs;
+use std::path::Path;
+
 use super::error::WriteError;
+use super::report::Report;
 use super::summary::Summary;
+
+/// Name of the file; what holds it is a result folder.
+pub(super) const SUMMARY_JSON: &str = "summary.json";
+
+/// Writes the summary into a result folder.
+///
+/// # Errors
+/// A file that can't be written, a number that JSON can't hold.
+pub(super) fn export(folder: &Path, report: &Report) -> Result<(), WriteError> {
+    let file = folder.join(SUMMARY_JSON);
+    fs::write(&file, json_pretty(&report.summary)?).map_err(WriteError::io(file))
+}
 
 /// One line, for standard output.
 ///

@@ -1,11 +1,13 @@
 //! What a user reads: the summary as a value, as text, as JSON, and the result folder.
 //!
-//! Data flows [`Report`] (a [`Summary`], of several slow windows with one for each) -> [`text()`] or [`json_line`] ->
-//! standard output, or [`ResultFolder`] with a table for each algorithm and those of communication beside them. Nothing is computed here that a
-//! verdict does not hold.
+//! In comes a job with its verdict, out go a [`Report`] (a [`Summary`], of several slow windows with one for each), its
+//! [`text()`] or [`json_line`] for standard output, and a [`ResultFolder`] of the files that `exporters` lists. It may use
+//! `rules` and what is below; nothing is computed here that a verdict does not hold.
 
 mod comm_tables;
+mod csv_table;
 mod error;
+mod exporters;
 mod folder;
 mod json;
 #[expect(
@@ -24,3 +26,6 @@ pub use report::Report;
 pub use summary::{AlgorithmSummary, Asked, RankVotes, SCHEMA_VERSION, Summary, TimerSummary, WindowSummary};
 pub(crate) use text::on_one_line;
 pub use text::text;
+
+#[cfg(test)]
+mod tests;

@@ -1,41 +1,39 @@
-//! The table of each algorithm: `fast_slow_summary.csv`.
+//! The table of each algorithm: `<algorithm>/fast_slow_summary.csv`.
 
+use std::fs;
 use std::path::Path;
 
+use super::csv_table::write_table;
 use super::error::WriteError;
-use crate::rules::AlgorithmVerdict;
+use super::report::Report;
+use crate::vote::RankBallot;
 
 /// Name of the table in an algorithm's folder.
-pub const FAST_SLOW_SUMMARY: &str = "fast_slow_summary.csv";
+const FAST_SLOW_SUMMARY: &str = "fast_slow_summary.csv";
 
-/// Writes a row a rank: `kind,key,label,slow_votes,total_subnames`.
+/// Writes a row a rank into a folder for each algorithm: `kind,key,label,slow_votes,total_subnames`.
 ///
 /// The last two are summed weights of timers.
 ///
 /// # Errors
 /// A file that can't be written.
-pub fn write_fast_slow_summary(path: &Path, ranks: &[u32], algorithm: &AlgorithmVerdict) -> Result<(), WriteError> {
-    let failed = |error: csv::Error| match error.into_kind() {
-        csv::ErrorKind::Io(source) => WriteError::io(path)(source),
-        other => WriteError::Format {
-            what: "the table of an algorithm",
-            reason: format!("{other:?}"),
-        },
-    };
-    let mut table = csv::Writer::from_path(path).map_err(failed)?;
-    table
-        .write_record(["kind", "key", "label", "slow_votes", "total_subnames"])
-        .map_err(failed)?;
-    for (rank, ballot) in ranks.iter().zip(&algorithm.ranks) {
+pub(super) fn export(result: &Path, report: &Report) -> Result<(), WriteError> {
+    let header = ["kind", "key", "label", "slow_votes", "total_subnames"];
+    let record = |(rank, ballot): (&u32, &RankBallot)| {
         let label = if ballot.slow { "slow" } else { "fast" };
-        let record = [
-            "rank",
-            &format!("rank{rank}"),
-            label,
-            &ballot.slow_votes.to_string(),
-            &ballot.total.to_string(),
-        ];
-        table.write_record(record).map_err(failed)?;
+        let (votes, total) = (ballot.slow_votes.to_string(), ballot.total.to_string());
+        vec!["rank".to_owned(), format!("rank{rank}"), label.to_owned(), votes, total]
+    };
+    for algorithm in &report.verdict.algorithms {
+        let folder = result.join(algorithm.name);
+        fs::create_dir(&folder).map_err(WriteError::io(&folder))?;
+        let records = report.ranks.iter().zip(&algorithm.ranks).map(record);
+        write_table(
+            &folder.join(FAST_SLOW_SUMMARY),
+            "the table of an algorithm",
+            &header,
+            records,
+        )?;
     }
-    table.flush().map_err(WriteError::io(path))
+    Ok(())
 }

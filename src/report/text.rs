@@ -1,17 +1,31 @@
 //! The summary as `key: value` lines and a block for each finding, for people and for scripts.
 
 use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
 
 use serde::Serialize;
 
 use super::error::WriteError;
-use super::report::folder_name;
+use super::report::{Report, folder_name};
 use super::summary::{Summary, TimerSummary};
 use crate::features::TimerFate;
 use crate::job::{Restart, SlowWindow, Stall, StepTimes, TopologyOrigin};
 use crate::verdict::{Finding, FindingKind, LinkEvidence, TimerEvidence};
 
-/// Writes the summary.
+/// Name of the file.
+const SUMMARY_TXT: &str = "summary.txt";
+
+/// Writes the summary into a result folder.
+///
+/// # Errors
+/// A file that can't be written, a name that JSON can't hold.
+pub(super) fn export(folder: &Path, report: &Report) -> Result<(), WriteError> {
+    let file = folder.join(SUMMARY_TXT);
+    fs::write(&file, text(&report.summary)?).map_err(WriteError::io(file))
+}
+
+/// Puts the summary into words.
 ///
 /// The lines `anomaly_ranks` and `anomaly_nodes` hold JSON arrays.
 ///
