@@ -44,8 +44,49 @@ impl SourceFile {
     }
 }
 
-/// The endings that a folder or pattern is searched for.
-pub const ENDINGS: &str = "parquet, pq, csv, tsv, ndjson, jsonl, arrow, arrows, ipc, feather";
+/// How files of a format are known.
+struct Known {
+    format: Format,
+    /// Endings of their names, in lower case.
+    endings: &'static [&'static str],
+    /// What their content begins with; nothing where text can't be told from other text.
+    first_bytes: &'static [&'static [u8]],
+}
+
+/// Every format: a row here, its [`Format`] and an arm in [`scan()`](super::scan()) make a new one.
+const FORMATS: [Known; 5] = [
+    Known {
+        format: Format::Parquet,
+        endings: &["parquet", "pq"],
+        first_bytes: &[b"PAR1"],
+    },
+    Known {
+        format: Format::Csv { delimiter: b',' },
+        endings: &["csv"],
+        first_bytes: &[],
+    },
+    Known {
+        format: Format::Csv { delimiter: b'\t' },
+        endings: &["tsv"],
+        first_bytes: &[],
+    },
+    Known {
+        format: Format::Ndjson,
+        endings: &["ndjson", "jsonl"],
+        first_bytes: &[b"{"],
+    },
+    Known {
+        format: Format::Arrow,
+        endings: &["arrow", "arrows", "ipc", "feather"],
+        first_bytes: &[b"ARROW1", &[0xff; 4]],
+    },
+];
+
+/// The endings that a folder or pattern is searched for, for messages.
+fn known_endings() -> String {
+    let endings: Vec<&str> = FORMATS.iter().flat_map(|known| known.endings).copied().collect();
+    endings.join(", ")
+}
 
 /// What [`discover`] found.
 #[derive(Debug, Default)]
@@ -126,7 +167,7 @@ fn add_folder(folder: &Path, found: &mut Discovered) -> Result<(), SourceError> 
         }
     }
     if found.files.len() == before {
-        return Err(SourceError::NoFiles(folder.display().to_string(), ENDINGS));
+        return Err(SourceError::NoFiles(folder.display().to_string(), known_endings()));
     }
     Ok(())
 }
@@ -146,7 +187,7 @@ fn add_pattern(pattern: &str, found: &mut Discovered) -> Result<(), SourceError>
     }
     match (matched, found.files.len() > before) {
         (false, _) => Err(SourceError::NotFound(pattern.to_owned())),
-        (true, false) => Err(SourceError::NoFiles(pattern.to_owned(), ENDINGS)),
+        (true, false) => Err(SourceError::NoFiles(pattern.to_owned(), known_endings())),
         (true, true) => Ok(()),
     }
 }
@@ -160,14 +201,8 @@ fn add_if_known(path: PathBuf, found: &mut Discovered) {
 
 fn by_ending(path: &Path) -> Option<Format> {
     let ending = path.extension()?.to_str()?.to_ascii_lowercase();
-    Some(match ending.as_str() {
-        "parquet" | "pq" => Format::Parquet,
-        "csv" => Format::Csv { delimiter: b',' },
-        "tsv" => Format::Csv { delimiter: b'\t' },
-        "ndjson" | "jsonl" => Format::Ndjson,
-        "arrow" | "arrows" | "ipc" | "feather" => Format::Arrow,
-        _ => return None,
-    })
+    let known = FORMATS.iter().find(|known| known.endings.contains(&ending.as_str()))?;
+    Some(known.format)
 }
 
 fn by_first_bytes(path: &Path) -> Result<Format, SourceError> {
@@ -175,17 +210,16 @@ fn by_first_bytes(path: &Path) -> Result<Format, SourceError> {
     File::open(path)
         .and_then(|file| file.take(16).read_to_end(&mut head))
         .map_err(SourceError::io(path))?;
-    match head.as_slice() {
-        [] => Err(SourceError::Empty(path.to_owned())),
-        [b'P', b'A', b'R', b'1', ..] => Ok(Format::Parquet),
-        [b'A', b'R', b'R', b'O', b'W', b'1', ..] | [0xff, 0xff, 0xff, 0xff, ..] => Ok(Format::Arrow),
-        [b'{', ..] => Ok(Format::Ndjson),
-        _ => Err(SourceError::WrongFormat {
-            path: path.to_owned(),
-            expected: "Parquet, NDJSON or Arrow",
-            advice: format!("give it one of the endings {ENDINGS} if it is one"),
-        }),
+    if head.is_empty() {
+        return Err(SourceError::Empty(path.to_owned()));
     }
+    let begins = |known: &&Known| known.first_bytes.iter().any(|bytes| head.starts_with(bytes));
+    let known = FORMATS.iter().find(begins).ok_or_else(|| SourceError::WrongFormat {
+        path: path.to_owned(),
+        expected: "recognisable",
+        advice: format!("give it one of the endings {} if it is one", known_endings()),
+    })?;
+    Ok(known.format)
 }
 
 #[cfg(test)]

@@ -16,8 +16,8 @@ pub enum SourceError {
     #[error("no such file, folder or pattern: {0}")]
     NotFound(String),
     /// A folder or pattern in which no file has a known ending.
-    #[error("no Parquet, CSV, NDJSON or Arrow file in {0} (known endings: {1})")]
-    NoFiles(String, &'static str),
+    #[error("no file of a known format in {0} (known endings: {1})")]
+    NoFiles(String, String),
     /// A file that holds no byte.
     #[error("{0} is empty")]
     Empty(PathBuf),

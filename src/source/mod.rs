@@ -22,7 +22,7 @@ pub mod timestamp;
 
 pub use calls::Lists;
 pub use columns::Columns;
-pub use discover::{Discovered, ENDINGS, Format, SourceFile, discover};
+pub use discover::{Discovered, Format, SourceFile, discover};
 pub use error::SourceError;
 pub(crate) use frame::rows_of;
 pub use rows::{Rows, TextColumn};
