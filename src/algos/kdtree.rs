@@ -29,7 +29,7 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// Squared distance from `centre` to the nearest place of the box.
+    /// Squared distance from `centre` to the nearest point of the box.
     #[inline]
     pub(crate) fn nearest(&self, centre: &Row) -> f64 {
         let mut total = 0.0;
@@ -91,8 +91,8 @@ impl KdTree {
         let mut weight = 0.0;
         self.visit(centre, radius_squared, |part| {
             weight += match part {
-                Part::Whole(node) => node.weight,
-                Part::Point(place) => self.weights[place],
+                Inside::Whole(node) => node.weight,
+                Inside::Point(point) => self.weights[point],
             };
             weight < enough
         });
@@ -164,13 +164,13 @@ impl KdTree {
                 height += 2;
                 continue;
             }
-            for place in node.start as usize..node.end as usize {
-                let distance = squared_distance(&self.points[place], centre);
+            for point in node.start as usize..node.end as usize {
+                let distance = squared_distance(&self.points[point], centre);
                 if distance >= limit {
                     continue;
                 }
                 let position = near.iter().take_while(|(other, _)| *other <= distance).count();
-                near.insert(position, (distance, self.weights[place]));
+                near.insert(position, (distance, self.weights[point]));
                 let mut held = 0.0;
                 for kept in 0..near.len() {
                     held += near[kept].1;
@@ -208,9 +208,9 @@ impl KdTree {
                 stack.extend(if left_first { [right, left] } else { [left, right] });
                 continue;
             }
-            for place in node.start as usize..node.end as usize {
-                let distance = squared_distance(&self.points[place], centre);
-                let index = self.index[place];
+            for point in node.start as usize..node.end as usize {
+                let distance = squared_distance(&self.points[point], centre);
+                let index = self.index[point];
                 if distance < best.0 || (distance == best.0 && index < best.1) {
                     best = (distance, index);
                 }
@@ -220,7 +220,7 @@ impl KdTree {
     }
 
     #[inline]
-    fn visit<'a>(&'a self, centre: &Row, radius_squared: f64, mut take: impl FnMut(Part<'a>) -> bool) {
+    fn visit<'a>(&'a self, centre: &Row, radius_squared: f64, mut take: impl FnMut(Inside<'a>) -> bool) {
         if self.nodes.is_empty() {
             return;
         }
@@ -234,7 +234,7 @@ impl KdTree {
                 continue;
             }
             if node.farthest(centre) <= radius_squared {
-                if !take(Part::Whole(node)) {
+                if !take(Inside::Whole(node)) {
                     return;
                 }
             } else if node.right != 0 {
@@ -242,8 +242,8 @@ impl KdTree {
                 stack[height + 1] = at + 1;
                 height += 2;
             } else {
-                for place in node.start as usize..node.end as usize {
-                    if squared_distance(&self.points[place], centre) <= radius_squared && !take(Part::Point(place)) {
+                for point in node.start as usize..node.end as usize {
+                    if squared_distance(&self.points[point], centre) <= radius_squared && !take(Inside::Point(point)) {
                         return;
                     }
                 }
@@ -252,7 +252,7 @@ impl KdTree {
     }
 }
 
-enum Part<'a> {
+enum Inside<'a> {
     Whole(&'a Node),
     Point(usize),
 }

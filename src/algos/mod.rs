@@ -3,6 +3,8 @@
 //! Every algorithm offers a grid of labellings ([`Algorithm::candidates`]); [`tune()`] scores them and keeps the best;
 //! [`slow_ranks`] folds its clusters into two and calls the group with the higher raw mean slow.
 //! All of it is deterministic and independent of thread count and of the order of the ranks (see [`Space`]).
+//!
+//! In: a row of features a rank. Out: slow or fast, with scores. May use: nothing of this crate.
 //! Reference for every behaviour: scikit-learn; `tests/scikit_learn.rs` holds us to it.
 #![expect(
     clippy::needless_range_loop,

@@ -1,5 +1,7 @@
 //! The command line: arguments as typed, made into validated requests, and run.
 //!
+//! In: arguments, environment, configuration file. Out: text, files, an exit code. May use: everything; only it knows clap.
+//!
 //! Each command has a file with its arguments and its run; [`main`] picks one and turns errors into exit codes.
 
 mod analyze;

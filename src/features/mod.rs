@@ -2,6 +2,8 @@
 //! aside, the columns scaled.
 //!
 //! Data flows [`aggregate()`] -> [`select`] -> [`robust_scale`].
+//!
+//! In: a job. Out: scaled rows and the fate of each timer. May use: `job`, `stats`, `contract`.
 
 mod aggregate;
 mod filter;

@@ -1,5 +1,7 @@
 //! One job's window of rows as tables: which rows count, which rank is where.
 //!
+//! In: rows, or sums that a server made, and what was asked for. Out: a [`Job`]. May use: `source`, `stats`, `contract`.
+//!
 //! Data flows [`Selection`] -> [`load`] (a [`Collector`] pass over the source) -> [`Job`], the ranks x iterations
 //! table of each timer that every later stage works on. [`slow_windows`] finds in it when the steps were slow, and
 //! [`Job::window`] cuts that part out.

@@ -1,8 +1,9 @@
 //! What a user reads: the summary as a value, as text, as JSON, and the result folder.
 //!
-//! In comes a job with its verdict, out go a [`Report`] (a [`Summary`], of several slow windows with one for each), its
-//! [`text()`] or [`json_line`] for standard output, and a [`ResultFolder`] of the files that `exporters` lists. It may use
-//! `rules` and what is below; nothing is computed here that a verdict does not hold.
+//! In: a job with its verdict. Out: a [`Report`] (a [`Summary`], of several slow windows with one for each), its [`text()`] or
+//! [`json_line`], and a [`ResultFolder`] of the files that `exporters` lists. May use: `rules` and what is below.
+//!
+//! Nothing is computed here that a verdict does not hold.
 
 mod comm_tables;
 mod csv_table;

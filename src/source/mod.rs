@@ -1,5 +1,7 @@
 //! Where rows come from: files of `megatron_metrics` in four formats, read in batches that a [`Scan`] digests.
 //!
+//! In: paths, or a server's address. Out: [`Rows`]. May use: `contract`.
+//!
 //! Data flows [`discover()`] -> [`scan()`] -> [`Rows`] -> whatever implements [`Scan`]. A source other than files
 //! makes [`Rows`] too and feeds the same scans.
 

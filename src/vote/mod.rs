@@ -2,6 +2,8 @@
 //!
 //! Data flows [`ballot()`] (one algorithm's labels over timers) -> [`SlowStepGate`] (pipelines: is it slow enough to
 //! matter) -> [`elect`] (over algorithms).
+//!
+//! In: labels and weights. Out: ballots and the elected. May use: `job`.
 
 mod ballot;
 mod election;
