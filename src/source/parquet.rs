@@ -20,19 +20,26 @@ use super::rows::Rows;
 use super::scan::{Need, PartStatistics};
 use super::timestamp::{self, Micros};
 
-/// A slice of one row group that is worth reading.
+/// Row groups that together have no more rows are read together: each costs what is fixed.
+const SMALL_ROWS: usize = 1 << 16;
+
+/// Rows in a row that are worth reading: a slice of one row group, or some small ones together.
 #[derive(Debug)]
 pub(super) struct Part {
     path: Arc<PathBuf>,
-    /// The file's metadata cut down to this row group, so that the reader walks over no other.
-    metadata: Arc<FileMetadata>,
+    /// The file's metadata without any row group.
+    file: Arc<FileMetadata>,
+    /// The row groups that it lies in, so that the reader walks over no other.
+    groups: Vec<RowGroupMetadata>,
     kind: Columns,
     columns: Arc<Vec<String>>,
     /// With a row of this metric in it, these columns are read instead.
     unless_metric: Option<(&'static str, Arc<Vec<String>>)>,
+    /// Number of the first of the row groups.
     row_group: usize,
+    /// First row, from the first of the row groups on.
     first_row: usize,
-    rows: usize,
+    pub(super) rows: usize,
     /// What it decodes to, about.
     pub(super) bytes: usize,
 }
@@ -58,7 +65,8 @@ pub(super) fn plan(
     let (keys, everything) = (Arc::new(keys.cloned().collect()), Arc::new(everything));
 
     let path = Arc::new(path.to_owned());
-    let (mut parts, mut skipped) = (Vec::new(), Vec::new());
+    let file = Arc::new(without_groups(&metadata));
+    let (mut parts, mut skipped) = (Vec::<Part>::new(), Vec::new());
     for (row_group, group) in metadata.row_groups.iter().enumerate() {
         let statistics = statistics_of(group, &metadata);
         let (columns, unless_metric) = match need(&statistics) {
@@ -70,19 +78,28 @@ pub(super) fn plan(
             Need::KeysUnlessMetric(metric) => (&keys, Some((metric, Arc::clone(&everything)))),
             Need::Everything => (&everything, None),
         };
-        let mut alone = FileMetadata::clone(&metadata);
-        alone.row_groups = vec![group.clone()];
-        alone.num_rows = group.num_rows();
-        let alone = Arc::new(alone);
         let bytes = match kind {
             Columns::Analysed => decoded_bytes(group, columns),
             Columns::Stored => decoded_bytes(group, columns).max(bytes_of_values(group)),
         };
         let batch = kind.batch(group.num_rows(), bytes);
+        let above = parts.last_mut().filter(|above| {
+            let alike =
+                Arc::ptr_eq(&above.columns, columns) && above.unless_metric.is_some() == unless_metric.is_some();
+            let next = above.row_group + above.groups.len() == row_group && above.first_row == 0;
+            alike && next && above.is_whole() && above.rows + group.num_rows() <= batch.min(SMALL_ROWS)
+        });
+        if let Some(above) = above {
+            above.groups.push(group.clone());
+            above.rows += group.num_rows();
+            above.bytes += bytes;
+            continue;
+        }
         for first_row in (0..group.num_rows()).step_by(batch) {
             parts.push(Part {
                 path: Arc::clone(&path),
-                metadata: Arc::clone(&alone),
+                file: Arc::clone(&file),
+                groups: vec![group.clone()],
                 kind,
                 columns: Arc::clone(columns),
                 unless_metric: unless_metric.clone(),
@@ -96,7 +113,27 @@ pub(super) fn plan(
     Ok((parts, skipped))
 }
 
+/// What a file tells of itself but for its row groups, which may be many.
+fn without_groups(file: &FileMetadata) -> FileMetadata {
+    FileMetadata {
+        version: file.version,
+        num_rows: 0,
+        max_row_group_height: file.max_row_group_height,
+        created_by: file.created_by.clone(),
+        row_groups: Vec::new(),
+        key_value_metadata: file.key_value_metadata.clone(),
+        schema_descr: file.schema_descr.clone(),
+        column_orders: file.column_orders.clone(),
+        footer_buf: file.footer_buf.clone(),
+    }
+}
+
 impl Part {
+    /// Whether all rows of its row groups belong to it.
+    fn is_whole(&self) -> bool {
+        self.groups.iter().map(RowGroupMetadata::num_rows).sum::<usize>() == self.rows
+    }
+
     /// Reads and decodes the part.
     ///
     /// # Errors
@@ -118,14 +155,37 @@ impl Part {
                 .read_parallel(ParallelStrategy::None)
                 .with_columns(Some(columns.to_vec()))
                 .with_slice(Some((self.first_row, self.rows)));
-            reader.set_metadata(Arc::clone(&self.metadata));
+            let mut metadata = without_groups(&self.file);
+            metadata.row_groups.clone_from(&self.groups);
+            metadata.num_rows = self.groups.iter().map(RowGroupMetadata::num_rows).sum();
+            reader.set_metadata(Arc::new(metadata));
             reader.finish()
         })
-        .map_err(|reason| {
-            let place = format!("row group {}", self.row_group);
-            SourceError::corrupt(self.path.as_path(), place, reason)
-        })?;
+        .map_err(|reason| self.damage(columns, reason))?;
         rows_of(&self.path, &frame, self.kind)
+    }
+
+    /// The error of the row group that can't be decoded.
+    fn damage(&self, columns: &[String], reason: String) -> SourceError {
+        let singly = self.groups.iter().enumerate().filter(|_| self.groups.len() > 1);
+        let read = |(place, group): (usize, &RowGroupMetadata)| {
+            let alone = Self {
+                path: Arc::clone(&self.path),
+                file: Arc::clone(&self.file),
+                groups: vec![group.clone()],
+                kind: self.kind,
+                columns: Arc::clone(&self.columns),
+                unless_metric: None,
+                row_group: self.row_group + place,
+                first_row: 0,
+                rows: group.num_rows(),
+                bytes: 0,
+            };
+            alone.read_columns(columns).err()
+        };
+        let place = format!("row group {}", self.row_group);
+        let whole = || SourceError::corrupt(self.path.as_path(), place, reason);
+        singly.into_iter().find_map(read).unwrap_or_else(whole)
     }
 }
 
