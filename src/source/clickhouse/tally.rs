@@ -212,3 +212,63 @@ pub(super) fn bound(attempt: &Attempt<'_>, sql: &str, wanted: &Wanted<'_>, metri
         .param("first", first.unwrap_or(0).max(0))
         .param("last", last.unwrap_or(i64::MAX))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::layout::tests::layout;
+    use super::*;
+    use crate::source::fate::{WANTED, place};
+
+    fn wanted() -> Wanted<'static> {
+        Wanted {
+            job: "j",
+            metrics: &WANTED,
+            start: None,
+            end: None,
+            iterations: (None, None),
+            sampled: None,
+        }
+    }
+
+    #[test]
+    fn rows_beside_a_window_are_all_that_are_not_in_it() {
+        let (layout, wanted) = (layout(), wanted());
+        let From { with, from } = rows(&layout, &wanted, place::TIMERS, " AND row_value > 1");
+        let in_window = from
+            .split_once("metric_name = {metric:String} AND ")
+            .expect("a metric")
+            .1;
+        let in_window = in_window.strip_suffix(" AND row_value > 1").expect("the condition");
+        let beside = beside(&layout, &wanted, place::TIMERS);
+        assert_eq!(
+            beside,
+            format!(" AND NOT ifNull(metric_name = {{metric:String}} AND {in_window}, 0)")
+        );
+        for name in ["subname", "run", "node", "rank", "iteration", "micros", "value"] {
+            assert!(with.contains(&format!(" AS row_{name}")), "{name} in {with}");
+        }
+    }
+
+    #[test]
+    fn a_metric_that_is_not_wanted_has_no_rows() {
+        assert!(rows(&layout(), &wanted(), 9, "").from.ends_with("AND 0"));
+        assert_eq!(beside(&layout(), &wanted(), 9), "");
+    }
+
+    #[test]
+    fn every_row_of_a_step_is_counted() {
+        let tally = Tally {
+            run: String::new(),
+            iteration_number: 3,
+            missing: 1,
+            not_finite: 2,
+            negative: 3,
+            usable: 4,
+            first_time: 0,
+            last_time: 0,
+            first_seen: 0,
+            last_seen: 0,
+        };
+        assert_eq!(tally.rows(), 10);
+    }
+}
