@@ -42,12 +42,65 @@ pub(super) fn wanted_columns(path: &Path, there: &[&str], columns: Columns) -> R
         .collect())
 }
 
+/// Where the columns of some rows come from.
+pub(super) trait ColumnSource {
+    /// A column by its name; `None` where there is none.
+    ///
+    /// # Errors
+    /// A column that can't be decoded.
+    fn column(&self, name: &str) -> Result<Option<Decoded>, SourceError>;
+
+    /// The names of all columns.
+    fn names(&self) -> Vec<String>;
+}
+
+/// A column as it was decoded.
+pub(super) enum Decoded {
+    /// Of any type.
+    Series(Series),
+    /// Of text, coded already.
+    Text(TextColumn),
+}
+
+impl Decoded {
+    /// Text as any other that stands where numbers are expected.
+    fn into_series(self) -> Series {
+        match self {
+            Self::Series(series) => series,
+            Self::Text(text) => {
+                let cells = (0..text.codes.len()).map(|row| text.get(row));
+                cells.collect::<StringChunked>().into_series()
+            }
+        }
+    }
+}
+
+impl ColumnSource for DataFrame {
+    fn column(&self, name: &str) -> Result<Option<Decoded>, SourceError> {
+        let column = Self::column(self, name).ok();
+        Ok(column.map(|column| Decoded::Series(column.as_materialized_series().clone())))
+    }
+
+    fn names(&self) -> Vec<String> {
+        let names = self.get_column_names().into_iter();
+        names.map(|name| name.as_str().to_owned()).collect()
+    }
+}
+
 /// Turns a frame into rows.
 ///
 /// # Errors
 /// A column whose type can't stand for what the contract asks for.
 pub(crate) fn rows_of(path: &Path, frame: &DataFrame, columns: Columns) -> Result<Rows, SourceError> {
-    let reader = Frame { path, frame };
+    rows_from(path, frame, columns)
+}
+
+/// Makes rows of columns, of which one is decoded after the other.
+///
+/// # Errors
+/// A column whose type can't stand for what the contract asks for, or that can't be decoded.
+pub(super) fn rows_from(path: &Path, source: &dyn ColumnSource, columns: Columns) -> Result<Rows, SourceError> {
+    let reader = Reader { path, source };
     let (metric_name, subname) = (reader.text("metric_name")?, reader.text("subname")?);
     let keeps = KeepsLists::new(&metric_name, &subname);
     let any_keeps = columns.all() || keeps.any();
@@ -60,9 +113,9 @@ pub(crate) fn rows_of(path: &Path, frame: &DataFrame, columns: Columns) -> Resul
             Ok(None)
         }
     };
-    let (value, calls) = match frame.column("metric_values") {
-        Ok(_) => reader.values("metric_values", keeps)?,
-        Err(_) => (Numbers::default(), Lists::default()),
+    let (value, calls) = match source.column("metric_values")? {
+        Some(cells) => reader.values("metric_values", &cells.into_series(), keeps)?,
+        None => (Numbers::default(), Lists::default()),
     };
     Ok(Rows {
         timestamp: reader.times("timestamp")?,
@@ -80,27 +133,22 @@ pub(crate) fn rows_of(path: &Path, frame: &DataFrame, columns: Columns) -> Resul
     })
 }
 
-struct Frame<'a> {
+struct Reader<'a> {
     path: &'a Path,
-    frame: &'a DataFrame,
+    source: &'a dyn ColumnSource,
 }
 
-impl Frame<'_> {
+impl Reader<'_> {
+    fn column(&self, column: &'static str) -> Result<Decoded, SourceError> {
+        self.source.column(column)?.ok_or_else(|| SourceError::MissingColumn {
+            path: self.path.to_owned(),
+            column,
+            found: self.source.names().join(", "),
+        })
+    }
+
     fn series(&self, column: &'static str) -> Result<Series, SourceError> {
-        self.frame
-            .column(column)
-            .map(|found| found.as_materialized_series().clone())
-            .map_err(|_| SourceError::MissingColumn {
-                path: self.path.to_owned(),
-                column,
-                found: self
-                    .frame
-                    .get_column_names()
-                    .iter()
-                    .map(|name| name.as_str())
-                    .collect::<Vec<_>>()
-                    .join(", "),
-            })
+        Ok(self.column(column)?.into_series())
     }
 
     fn wrong_type(&self, column: &'static str, found: &DataType, expected: &'static str) -> SourceError {
@@ -120,7 +168,14 @@ impl Frame<'_> {
     }
 
     fn text(&self, column: &'static str) -> Result<TextColumn, SourceError> {
-        let series = self.series(column)?;
+        self.text_of(column, self.column(column)?)
+    }
+
+    fn text_of(&self, column: &'static str, cells: Decoded) -> Result<TextColumn, SourceError> {
+        let series = match cells {
+            Decoded::Text(text) => return Ok(text),
+            Decoded::Series(series) => series,
+        };
         let text = match series.dtype() {
             DataType::String => series,
             DataType::Null | DataType::Binary | DataType::Categorical(..) | DataType::Enum(..) => {
@@ -136,10 +191,8 @@ impl Frame<'_> {
     }
 
     fn optional_text(&self, column: &'static str) -> Result<Option<TextColumn>, SourceError> {
-        match self.frame.column(column) {
-            Ok(_) => self.text(column).map(Some),
-            Err(_) => Ok(None),
-        }
+        let cells = self.source.column(column)?;
+        cells.map(|cells| self.text_of(column, cells)).transpose()
     }
 
     fn integers(&self, column: &'static str) -> Result<Numbers<i64>, SourceError> {
@@ -190,13 +243,13 @@ impl Frame<'_> {
     fn values(
         &self,
         column: &'static str,
+        series: &Series,
         keeps: Option<&dyn Fn(usize) -> bool>,
     ) -> Result<(Numbers<f64>, Lists), SourceError> {
         const EXPECTED: &str = "an array of numbers";
-        let series = self.series(column)?;
         match series.dtype() {
             DataType::List(inner) if inner.is_primitive_numeric() || inner.is_null() => {
-                let wide = self.cast(&series, column, &DataType::List(Box::new(DataType::Float64)))?;
+                let wide = self.cast(series, column, &DataType::List(Box::new(DataType::Float64)))?;
                 let lists = wide
                     .list()
                     .map_err(|_| self.wrong_type(column, wide.dtype(), EXPECTED))?;

@@ -10,6 +10,7 @@ mod calls;
 pub mod clickhouse;
 mod columns;
 mod csv;
+mod decode;
 mod discover;
 mod error;
 pub mod fate;

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use polars::io::mmap::ReaderBytes;
 use polars::prelude::*;
 use polars_parquet::parquet::metadata::{FileMetadata, RowGroupMetadata};
 use polars_parquet::parquet::schema::types::{
@@ -13,8 +14,9 @@ use polars_parquet::parquet::schema::types::{
 use polars_parquet::parquet::statistics::Statistics;
 
 use super::columns::Columns;
+use super::decode::Decoder;
 use super::error::SourceError;
-use super::frame::{rows_of, wanted_columns};
+use super::frame::{ColumnSource, Decoded, rows_from, wanted_columns};
 use super::guard::guarded;
 use super::rows::Rows;
 use super::scan::{Need, PartStatistics};
@@ -27,9 +29,8 @@ const SMALL_ROWS: usize = 1 << 16;
 #[derive(Debug)]
 pub(super) struct Part {
     path: Arc<PathBuf>,
-    /// The file's metadata without any row group.
-    file: Arc<FileMetadata>,
-    /// The row groups that it lies in, so that the reader walks over no other.
+    schema: Arc<ArrowSchema>,
+    /// The row groups that it lies in.
     groups: Vec<RowGroupMetadata>,
     kind: Columns,
     columns: Arc<Vec<String>>,
@@ -65,7 +66,6 @@ pub(super) fn plan(
     let (keys, everything) = (Arc::new(keys.cloned().collect()), Arc::new(everything));
 
     let path = Arc::new(path.to_owned());
-    let file = Arc::new(without_groups(&metadata));
     let (mut parts, mut skipped) = (Vec::<Part>::new(), Vec::new());
     for (row_group, group) in metadata.row_groups.iter().enumerate() {
         let statistics = statistics_of(group, &metadata);
@@ -98,7 +98,7 @@ pub(super) fn plan(
         for first_row in (0..group.num_rows()).step_by(batch) {
             parts.push(Part {
                 path: Arc::clone(&path),
-                file: Arc::clone(&file),
+                schema: Arc::clone(&schema),
                 groups: vec![group.clone()],
                 kind,
                 columns: Arc::clone(columns),
@@ -111,21 +111,6 @@ pub(super) fn plan(
         }
     }
     Ok((parts, skipped))
-}
-
-/// What a file tells of itself but for its row groups, which may be many.
-fn without_groups(file: &FileMetadata) -> FileMetadata {
-    FileMetadata {
-        version: file.version,
-        num_rows: 0,
-        max_row_group_height: file.max_row_group_height,
-        created_by: file.created_by.clone(),
-        row_groups: Vec::new(),
-        key_value_metadata: file.key_value_metadata.clone(),
-        schema_descr: file.schema_descr.clone(),
-        column_orders: file.column_orders.clone(),
-        footer_buf: file.footer_buf.clone(),
-    }
 }
 
 impl Part {
@@ -149,43 +134,49 @@ impl Part {
     }
 
     fn read_columns(&self, columns: &[String]) -> Result<Rows, SourceError> {
-        let file = File::open(self.path.as_path()).map_err(SourceError::io(self.path.as_path()))?;
-        let frame = guarded(|| {
-            let mut reader = ParquetReader::new(file)
-                .read_parallel(ParallelStrategy::None)
-                .with_columns(Some(columns.to_vec()))
-                .with_slice(Some((self.first_row, self.rows)));
-            let mut metadata = without_groups(&self.file);
-            metadata.row_groups.clone_from(&self.groups);
-            metadata.num_rows = self.groups.iter().map(RowGroupMetadata::num_rows).sum();
-            reader.set_metadata(Arc::new(metadata));
-            reader.finish()
+        let path = self.path.as_path();
+        let mut file = File::open(path).map_err(SourceError::io(path))?;
+        // Mapped for the time of a part only, so that what was read of a large file does not stay.
+        let bytes = guarded(|| match ReaderBytes::from(&mut file) {
+            ReaderBytes::Owned(bytes) => Ok(bytes),
+            ReaderBytes::Borrowed(_) => Err("it can't be mapped"),
+        });
+        let decoder = Decoder {
+            file: bytes.map_err(|reason| SourceError::corrupt(path, "the file", reason))?,
+            schema: &self.schema,
+            groups: &self.groups,
+            first_row: self.first_row,
+            rows: self.rows,
+        };
+        let source = PartColumns {
+            part: self,
+            decoder,
+            columns,
+        };
+        rows_from(path, &source, self.kind)
+    }
+}
+
+/// Those columns of a part that are asked for.
+struct PartColumns<'a> {
+    part: &'a Part,
+    decoder: Decoder<'a>,
+    columns: &'a [String],
+}
+
+impl ColumnSource for PartColumns<'_> {
+    fn column(&self, name: &str) -> Result<Option<Decoded>, SourceError> {
+        if !self.columns.iter().any(|column| column == name) {
+            return Ok(None);
+        }
+        self.decoder.column(name).map_err(|damage| {
+            let place = format!("row group {}", self.part.row_group + damage.group);
+            SourceError::corrupt(self.part.path.as_path(), place, damage.reason)
         })
-        .map_err(|reason| self.damage(columns, reason))?;
-        rows_of(&self.path, &frame, self.kind)
     }
 
-    /// The error of the row group that can't be decoded.
-    fn damage(&self, columns: &[String], reason: String) -> SourceError {
-        let singly = self.groups.iter().enumerate().filter(|_| self.groups.len() > 1);
-        let read = |(place, group): (usize, &RowGroupMetadata)| {
-            let alone = Self {
-                path: Arc::clone(&self.path),
-                file: Arc::clone(&self.file),
-                groups: vec![group.clone()],
-                kind: self.kind,
-                columns: Arc::clone(&self.columns),
-                unless_metric: None,
-                row_group: self.row_group + place,
-                first_row: 0,
-                rows: group.num_rows(),
-                bytes: 0,
-            };
-            alone.read_columns(columns).err()
-        };
-        let place = format!("row group {}", self.row_group);
-        let whole = || SourceError::corrupt(self.path.as_path(), place, reason);
-        singly.into_iter().find_map(read).unwrap_or_else(whole)
+    fn names(&self) -> Vec<String> {
+        self.columns.to_vec()
     }
 }
 
