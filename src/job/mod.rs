@@ -7,6 +7,7 @@
 //! [`Job::window`] cuts that part out.
 
 mod assemble;
+mod batch;
 mod belongs;
 mod calls;
 mod catalog;
@@ -14,6 +15,7 @@ mod collect;
 mod columns;
 mod counted;
 mod cut;
+mod fill;
 mod from_table;
 mod kept;
 mod positions;
@@ -22,6 +24,7 @@ mod reduced;
 mod runs;
 #[cfg(test)]
 mod samples;
+mod sightings;
 mod slow_window;
 mod step_time;
 mod topology;
