@@ -64,7 +64,10 @@ mod tests {
         let mut lengths = Vec::new();
         let mut ranks = 0;
         for rank in 0..16 {
-            let slow: Vec<bool> = course("bursts:rate=0.2,most=2", rank).iter().map(|x| *x > 1.0).collect();
+            let slow: Vec<bool> = course("bursts:rate=0.2,most=2", rank)
+                .iter()
+                .map(|x| *x > 1.0)
+                .collect();
             ranks += usize::from(slow.contains(&true));
             lengths.extend(slow.chunk_by(|a, b| a == b).filter(|run| run[0]).map(<[bool]>::len));
         }
