@@ -32,8 +32,8 @@ pub struct ScoreArgs {
     /// Simulate the jobs instead, without files
     #[arg(long, conflicts_with = "folder")]
     suite: bool,
-    /// Kinds of jobs, by commas; of the suite also groups: ranks, network (it is at fault), sound-network; list shows
-    /// all of them [default: all; of the suite the group ranks]
+    /// Kinds of jobs, by commas; of the suite also groups: ranks, clusters, network (it is at fault), sound-network;
+    /// list shows all of them [default: all; of the suite the groups ranks and clusters]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     kinds: Vec<String>,
     /// Seeds of the suite, both ends included: A-B or A
@@ -45,6 +45,9 @@ pub struct ScoreArgs {
     /// Score this many healthy jobs only, from the first of the seeds on
     #[arg(long, value_name = "N", conflicts_with_all = ["folder", "kinds"])]
     healthy: Option<usize>,
+    /// Let the levels of the suite's ranks wander by 1-2 % over 10-30 steps (noise that is like that of the step before)
+    #[arg(long, conflicts_with = "folder")]
+    wander: bool,
     /// Rules of the verdicts
     #[arg(long, value_enum, default_value_t = RulesName::Peer)]
     rules: RulesName,
@@ -205,11 +208,11 @@ impl ScoreArgs {
                 let kinds: Vec<&Kind> = HEALTHY.iter().filter_map(|name| kind_of(name)).collect();
                 let a_kind = |place: usize| {
                     let share = count / kinds.len() + usize::from(place < count % kinds.len());
-                    suite_jobs(&kinds[place..=place], (first..u64::MAX).take(share), level)
+                    suite_jobs(&kinds[place..=place], (first..u64::MAX).take(share), level, self.wander)
                 };
                 (0..kinds.len()).flat_map(a_kind).collect()
             }
-            None => suite_jobs(&self.suite_kinds()?, first..=last, level),
+            None => suite_jobs(&self.suite_kinds()?, first..=last, level, self.wander),
         };
         Ok(LabelledJobs {
             cases,
@@ -219,7 +222,8 @@ impl ScoreArgs {
 
     fn suite_kinds(&self) -> Result<Vec<&'static Kind>, ArgumentError> {
         if self.kinds.is_empty() {
-            return Ok(KINDS.iter().filter(|kind| kind.group == Group::Ranks).collect());
+            let usual = [Group::Ranks, Group::Clusters];
+            return Ok(KINDS.iter().filter(|kind| usual.contains(&kind.group)).collect());
         }
         let known = |name: &str| kind_of(name).is_some() || Group::ALL.iter().any(|group| group.name() == name);
         let unknown = self.kinds.iter().find(|name| !known(name));

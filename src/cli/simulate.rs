@@ -6,6 +6,7 @@ use clap::Args;
 
 use super::exit::ArgumentError;
 use super::stdout::print;
+use crate::evaluation::simulate::conditions::AnyCondition;
 use crate::evaluation::simulate::faults::{
     LinkFactor, NodeFactor, RankFactor, RankSeconds, Rerun, StageFactor, Stall, Transient,
 };
@@ -67,6 +68,9 @@ pub struct ShapeArgs {
     /// Expert-parallel size, across the context- and data-parallel ranks
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub ep: usize,
+    /// Parts into which the distributed optimizer splits each data group (a divisor of cp x dp)
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub optimizer_instances: usize,
     /// Order of the axes in the rank number, fastest first
     #[arg(long, value_name = "AXES", default_value = DEFAULT_ORDER)]
     pub order: String,
@@ -88,6 +92,9 @@ pub struct ShapeArgs {
     /// Number of the first iteration
     #[arg(long, value_name = "ITER", default_value_t = 1)]
     pub first_iteration: u32,
+    /// Write rows of every so many iterations only
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub every: u32,
     /// Start of the job: RFC 3339, `YYYY-MM-DD [HH:MM:SS]` (UTC) or seconds since 1970
     #[arg(long, value_name = "TIME", default_value = "2026-01-01 08:00:00", value_parser = parse_time)]
     pub start: i64,
@@ -212,6 +219,9 @@ pub struct FaultArgs {
     /// Iteration ITER takes SECONDS longer on all ranks, e.g. 22:60
     #[arg(long, value_name = "ITER:SECONDS")]
     pub stall: Vec<Stall>,
+    /// What else acts on the job, e.g. wander:sd=0.015,steps=20 (repeatable); list shows all
+    #[arg(long, value_name = "NAME:KEY=VALUE,...")]
+    pub condition: Vec<String>,
     /// Restart from a checkpoint: iterations from ITER on ran before, in a lost run in which rank
     /// R was FACTOR slow instead of the job's own faults
     #[arg(long, value_name = "ITER[:R:FACTOR]")]
@@ -231,7 +241,11 @@ impl SimulateArgs {
             fault,
             ..
         } = self.clone();
+        let read = |text: &String| text.parse().map_err(|reason| ArgumentError::new("--condition", reason));
+        let conditions = fault.condition.iter().map(read).collect::<Result<_, _>>()?;
         let scenario = Scenario {
+            every: shape.every,
+            optimizer_instances: shape.optimizer_instances,
             job: self.job.clone(),
             kind: self.kind.clone(),
             cluster: self.cluster.clone(),
@@ -283,6 +297,7 @@ impl SimulateArgs {
             transients: fault.transient,
             stalls: fault.stall,
             rerun: fault.rerun,
+            conditions,
         };
         scenario
             .validate()
@@ -297,6 +312,11 @@ impl SimulateArgs {
 /// [`ArgumentError`] for an impossible flag value,
 /// [`crate::evaluation::simulate::WriteError`] when the job cannot be stored; both can be downcast to.
 pub fn run(args: &SimulateArgs) -> anyhow::Result<()> {
+    if args.fault.condition.iter().any(|text| text == "list") {
+        let lines = AnyCondition::ALL.iter();
+        let lines = lines.map(|about| format!("{:14}{}\n{:14}e.g. {}\n", about.name, about.about, "", about.example));
+        return print(&lines.collect::<String>()).map_err(anyhow::Error::from);
+    }
     let scenario = args.scenario()?;
     let written = write_job(&scenario, &args.out, args.force).map_err(|error| match error {
         SimulateError::Scenario(error) => anyhow::Error::from(ArgumentError::of_scenario(&error)),

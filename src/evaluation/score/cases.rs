@@ -88,12 +88,24 @@ pub fn labelled_jobs(folder: &Path) -> Result<LabelledJobs, ScoreError> {
     Ok(found)
 }
 
-/// The simulated jobs of some kinds, one a seed.
+/// The simulated jobs of some kinds, one a seed; with `wander` their ranks' levels wander besides.
 #[must_use]
-pub fn suite_jobs(kinds: &[&Kind], seeds: impl Iterator<Item = u64> + Clone, level: NoiseLevel) -> Vec<Case> {
+pub fn suite_jobs(
+    kinds: &[&Kind],
+    seeds: impl Iterator<Item = u64> + Clone,
+    level: NoiseLevel,
+    wander: bool,
+) -> Vec<Case> {
+    let scenario = |kind: &Kind, seed| {
+        if wander {
+            kind.wandering_scenario(seed, level)
+        } else {
+            kind.scenario(seed, level)
+        }
+    };
     let jobs = kinds
         .iter()
-        .flat_map(|kind| seeds.clone().map(|seed| kind.scenario(seed, level)));
+        .flat_map(|kind| seeds.clone().map(move |seed| scenario(kind, seed)));
     jobs.map(|scenario| Case {
         name: scenario.job.clone(),
         truth: Ok(None),

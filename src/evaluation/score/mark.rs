@@ -16,7 +16,7 @@ pub struct Marks {
     /// Slow ranks that were not.
     #[serde(rename = "fn")]
     pub missed: usize,
-    /// Ranks that were named and are not slow; beside a network fault also nodes.
+    /// Ranks that were named and are not slow, and nodes that were named beside the true ones.
     pub fp: usize,
     /// Whether nothing is missing and nothing too much.
     pub exact: bool,
@@ -47,7 +47,8 @@ impl Marks {
 ///
 /// Ranks count. Naming any of the ranks that can't be told from the slow ones is right, naming others is not. A network
 /// fault has two ends that timers hardly tell apart: its node must be named, and none but those of its neighbours in
-/// the pipeline. Where ranks are slow beside a network fault, both count.
+/// the pipeline. Where ranks are slow beside a network fault, both count. Where of a group's slow collective no member can
+/// be told, the cause must be, and nobody may be named. Nodes that are named beside the true ones are false alarms.
 #[must_use]
 pub fn mark(truth: &Truth, answer: &Answer, node_of: impl Fn(u32) -> Option<String>) -> Marks {
     let mut marks = if truth.network_alone() {
@@ -60,13 +61,19 @@ pub fn mark(truth: &Truth, answer: &Answer, node_of: impl Fn(u32) -> Option<Stri
         marks.tp += network.named;
         marks.missed += network.faults - network.named;
         marks.fp += network.beyond;
+        if truth.network_nodes.is_some() {
+            marks.fp += answer.ranks.len();
+        }
         marks.network = Some(network);
     } else {
+        marks.fp += truth.false_nodes(&answer.nodes);
         marks.blames_network = blames_network(answer);
     }
+    // Of a group of which no member can be told there is nothing to name, but the cause.
+    let nowhere = truth.network_nodes.as_ref().is_some_and(Vec::is_empty);
     Marks {
-        exact: marks.missed == 0 && marks.fp == 0,
-        cause: answer.cause.name() == truth.cause,
+        exact: marks.missed == 0 && marks.fp == 0 && (!nowhere || answer.cause.name() == truth.cause),
+        cause: truth.any_cause || answer.cause.name() == truth.cause,
         ..marks
     }
 }
@@ -133,6 +140,70 @@ mod tests {
         let healthy = truth(&[], &[], "none");
         assert_eq!(marks(&healthy, &[]), (0, 0, 0, true));
         assert_eq!(marks(&healthy, &[1, 2]), (0, 0, 2, false));
+    }
+
+    fn with_nodes(truth: &Truth, ranks: &[u32], nodes: &[&str], cause: Cause) -> (usize, usize, usize, bool) {
+        let answer = Answer {
+            ranks: ranks.to_vec(),
+            nodes: nodes.iter().map(|&node| node.to_owned()).collect(),
+            cause,
+        };
+        let marks = mark(truth, &answer, node);
+        (marks.tp, marks.missed, marks.fp, marks.exact)
+    }
+
+    #[test]
+    fn a_node_beside_the_true_ones_is_a_false_alarm() {
+        let one = truth(&[5], &[5], "compute");
+        assert_eq!(with_nodes(&one, &[5], &["n2"], Cause::Compute), (1, 0, 0, true));
+        assert_eq!(with_nodes(&one, &[5], &["n2", "n6"], Cause::Compute), (1, 0, 1, false));
+        let also = Truth {
+            also_nodes: vec!["n6".to_owned()],
+            ..one.clone()
+        };
+        assert_eq!(with_nodes(&also, &[5], &["n2", "n6"], Cause::Compute), (1, 0, 0, true));
+        let unjudged = Truth {
+            judge_nodes: false,
+            ..one.clone()
+        };
+        assert_eq!(with_nodes(&unjudged, &[5], &["n6"], Cause::Compute), (1, 0, 0, true));
+        // A label that knows no nodes can't hold one against the answer.
+        let unknown = Truth {
+            slow_nodes: vec![],
+            ..one
+        };
+        assert_eq!(with_nodes(&unknown, &[5], &["n6"], Cause::Compute), (1, 0, 0, true));
+        let healthy = truth(&[], &[], "none");
+        assert_eq!(with_nodes(&healthy, &[], &["n6"], Cause::None), (0, 0, 1, false));
+    }
+
+    #[test]
+    fn of_a_group_only_the_cause_can_be_told() {
+        let group = Truth {
+            network_nodes: Some(vec![]),
+            ..truth(&[], &[], "network")
+        };
+        assert_eq!(with_nodes(&group, &[], &[], Cause::Network), (0, 0, 0, true));
+        assert_eq!(with_nodes(&group, &[], &[], Cause::None), (0, 0, 0, false));
+        assert_eq!(with_nodes(&group, &[], &["n1"], Cause::Network), (0, 0, 1, false));
+        assert_eq!(with_nodes(&group, &[3], &["n1"], Cause::Network), (0, 0, 2, false));
+    }
+
+    #[test]
+    fn of_several_links_a_node_of_each_must_be_named() {
+        let nodes = ["n1", "n4"].map(str::to_owned).to_vec();
+        let two = Truth {
+            network_nodes: Some(nodes),
+            ..truth(&[], &[], "network")
+        };
+        assert_eq!(with_nodes(&two, &[], &["n1", "n4"], Cause::Network), (2, 0, 0, true));
+        assert_eq!(with_nodes(&two, &[], &["n1"], Cause::Network), (1, 1, 0, false));
+        // The other ends of the links may be named too.
+        assert_eq!(
+            with_nodes(&two, &[], &["n0", "n1", "n4"], Cause::Network),
+            (2, 0, 0, true)
+        );
+        assert_eq!(with_nodes(&two, &[2], &["n1", "n4"], Cause::Network), (2, 0, 1, false));
     }
 
     #[test]

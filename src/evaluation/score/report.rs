@@ -179,7 +179,7 @@ impl RuleScore {
                 sound.jobs += 1;
                 sound.blamed += usize::from(marks.blames_network);
             }
-            if outcome.truth.as_ref().is_some_and(|truth| truth.slow_ranks.is_empty()) {
+            if outcome.truth.as_ref().is_some_and(Truth::names_nobody) {
                 healthy.jobs += 1;
                 healthy.named += usize::from(answer.is_some_and(Answer::names_anybody));
             }

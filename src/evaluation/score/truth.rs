@@ -21,8 +21,23 @@ pub struct Truth {
     /// Nodes of the ranks with a fault.
     #[serde(default)]
     pub slow_nodes: Vec<String>,
+    /// Nodes that may be named beside them.
+    #[serde(default)]
+    pub also_nodes: Vec<String>,
+    /// Nodes of which each must be named for the network; empty where its cause can be told and no member can.
+    #[serde(default)]
+    pub network_nodes: Option<Vec<String>>,
+    /// Whether nodes that are named beside the true ones are false alarms.
+    #[serde(default = "yes")]
+    pub judge_nodes: bool,
     /// The cause in one word.
     pub cause: String,
+    /// Whether any cause is right, as where two cost about the same.
+    #[serde(default)]
+    pub any_cause: bool,
+    /// What the verdict's status should be, where the label says it.
+    #[serde(default)]
+    pub status: Option<String>,
     /// Largest factor of the faults.
     #[serde(default)]
     pub strength: Option<f64>,
@@ -61,6 +76,10 @@ pub struct Truth {
     pub warmup: u32,
 }
 
+fn yes() -> bool {
+    true
+}
+
 fn one() -> usize {
     1
 }
@@ -81,6 +100,11 @@ impl From<&Label> for Truth {
             slow_ranks: ranks(&label.slow_ranks),
             same_as: ranks(&label.same_as),
             slow_nodes: label.slow_nodes.clone(),
+            also_nodes: label.also_nodes.clone(),
+            network_nodes: label.network_nodes.clone(),
+            judge_nodes: true,
+            any_cause: false,
+            status: Some(label.status.clone()),
             cause: label.cause.clone(),
             strength: label.strength,
             slow_links: label
@@ -131,10 +155,28 @@ impl Truth {
         }
     }
 
+    /// Whether there is nobody to name: nothing is wrong, or nobody is to blame.
+    #[must_use]
+    pub fn names_nobody(&self) -> bool {
+        self.slow_ranks.is_empty() && !self.has_network_fault()
+    }
+
+    /// Nodes that are named and stand beside the true ones. Labels that name ranks and no nodes can't tell.
+    #[must_use]
+    pub fn false_nodes(&self, named: &[String]) -> usize {
+        if !self.judge_nodes || (self.slow_nodes.is_empty() && !self.slow_ranks.is_empty()) {
+            return 0;
+        }
+        let right = |node: &&String| self.slow_nodes.contains(node) || self.also_nodes.contains(node);
+        named.iter().filter(|node| !right(node)).count()
+    }
+
     /// The places of the network's faults, of each the nodes that are right.
     #[must_use]
     pub fn places(&self) -> Vec<Vec<String>> {
-        if !self.network_places.is_empty() {
+        if let Some(nodes) = &self.network_nodes {
+            nodes.iter().map(|node| vec![node.clone()]).collect()
+        } else if !self.network_places.is_empty() {
             self.network_places.clone()
         } else if self.has_network_fault() {
             vec![self.slow_nodes.clone()]

@@ -37,6 +37,16 @@ impl Fault {
 
     /// The ranks that the faults of this sort sit on.
     fn ranks(self, scenario: &Scenario) -> BTreeSet<usize> {
+        let guilts = scenario.conditions.iter().map(|condition| condition.guilt(scenario));
+        let conditions = guilts
+            .filter(|guilt| guilt.fault == Some(self))
+            .flat_map(|guilt| guilt.ranks);
+        let mut ranks = self.plain_ranks(scenario);
+        ranks.extend(conditions);
+        ranks
+    }
+
+    fn plain_ranks(self, scenario: &Scenario) -> BTreeSet<usize> {
         match self {
             Self::Compute => (scenario.slow_ranks.iter().map(|f| f.rank))
                 .chain(scenario.slow_nodes.iter().flat_map(|f| scenario.ranks_of_node(f.node)))
@@ -55,6 +65,10 @@ impl Fault {
     }
 
     fn remove(self, scenario: &mut Scenario) {
+        let whole = scenario.clone();
+        scenario
+            .conditions
+            .retain(|condition| condition.guilt(&whole).fault != Some(self));
         match self {
             Self::Compute => {
                 scenario.slow_ranks.clear();
@@ -115,6 +129,8 @@ fn cost(scenario: &Scenario, world: &World, faults: &[Fault], fault: Fault) -> f
         for fault in faults.iter().filter(|fault| removed(**fault)) {
             fault.remove(&mut rest);
         }
+        let without = (rest.conditions.len() < scenario.conditions.len()).then(|| World::prepared(&rest).ok());
+        let world = without.as_ref().and_then(Option::as_ref).unwrap_or(world);
         steps.iter().map(|&at| step(&rest, world, at).interval).sum::<f64>()
     };
     let saved = seconds(&|_| false) - seconds(&|one| one == fault);

@@ -2,9 +2,10 @@
 
 use super::plan::PlannedStep;
 use super::scenario::Scenario;
+use super::world::World;
 use crate::stats::random::Random;
 
-/// Multipliers of one step. All vectors hold one value a rank.
+/// Multipliers of one step. The vectors of numbers hold one value a rank.
 #[derive(Debug, Clone)]
 pub struct Effects {
     /// Compute time.
@@ -19,13 +20,17 @@ pub struct Effects {
     pub links: Vec<(usize, usize, f64)>,
     /// Time of what goes over the network of the rank's node.
     pub network: Vec<f64>,
+    /// Seconds in which the rank does nothing, inside a forward pass.
+    pub pause: Vec<f64>,
+    /// Slow collectives: a member of the group and the factor. Of a few values, unlike the others.
+    pub groups: Vec<(usize, f64)>,
     /// Seconds added to the step.
     pub stall: f64,
 }
 
 impl Effects {
     /// The effects of `step`.
-    pub fn at(scenario: &Scenario, step: PlannedStep) -> Self {
+    pub fn at(scenario: &Scenario, world: &World, step: PlannedStep) -> Self {
         let ranks = scenario.ranks();
         let mut effects = Self {
             compute: vec![1.0; ranks],
@@ -34,6 +39,8 @@ impl Effects {
             loader: vec![0.0; ranks],
             links: Vec::new(),
             network: vec![1.0; ranks],
+            pause: vec![0.0; ranks],
+            groups: Vec::new(),
             stall: 0.0,
         };
         let lost_fault = scenario.rerun.and_then(|rerun| rerun.lost).filter(|_| step.lost);
@@ -45,6 +52,12 @@ impl Effects {
         for t in &scenario.transients {
             if step.iteration >= t.from && step.iteration - t.from < t.count {
                 effects.compute[t.rank] *= t.factor;
+            }
+        }
+        for condition in &world.conditions {
+            // The lost run's fault stands in for all others.
+            if lost_fault.is_none() || condition.fault.is_none() {
+                condition.acting.act(scenario, step, &mut effects);
             }
         }
         for stall in &scenario.stalls {
@@ -105,14 +118,17 @@ impl Effects {
     /// Multiplier of a collective: a ring is as fast as its slowest member. Alone, or inside a node with links of its
     /// own, nothing goes over the network.
     pub fn collective(&self, scenario: &Scenario, members: &[usize]) -> f64 {
+        let of_group = self.groups.iter().filter(|(rank, _)| members.contains(rank));
+        let group: f64 = of_group.map(|(_, factor)| factor).product();
         let inside = |pair: &[usize]| !scenario.over_network(pair[0], pair[1]);
         if members.windows(2).all(inside) {
-            return 1.0;
+            return group;
         }
         members
             .iter()
             .map(|&rank| self.send[rank].max(self.recv[rank]).max(self.network[rank]))
             .fold(1.0, f64::max)
+            * group
     }
 }
 

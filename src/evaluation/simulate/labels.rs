@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use super::conditions::Guilt;
 use super::culprits::{Culprits, Fault, culprits, network_places};
 use super::error::ScenarioError;
 use super::scenario::Scenario;
@@ -57,6 +58,21 @@ pub struct Label {
     /// Both ends of the slow links, the sending one first where only one way is slow.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slow_links: Vec<[usize; 2]>,
+    /// What a verdict's status should be: `fault`, `imbalance` or `healthy`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub status: String,
+    /// Nodes that may be named beside the slow ones: those of ranks that the timers can't tell from the slow ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub also_nodes: Vec<String>,
+    /// The nodes that a fault of the network must name; empty where its cause can be told and no member can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network_nodes: Option<Vec<String>>,
+    /// Rows of every so many iterations only.
+    #[serde(default = "one_iteration", skip_serializing_if = "is_one_iteration")]
+    pub every: u32,
+    /// Parts into which the distributed optimizer splits each data group.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub optimizer_instances: usize,
     /// Largest number of seconds that a slow loader adds to a microbatch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loader_seconds: Option<f64>,
@@ -97,6 +113,15 @@ fn is_one(value: &usize) -> bool {
     *value == 1
 }
 
+fn one_iteration() -> u32 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_one_iteration(value: &u32) -> bool {
+    *value == 1
+}
+
 impl Label {
     /// The label of a scenario.
     ///
@@ -117,7 +142,18 @@ impl Label {
         let mixed = culprits.len() > 1 && scenario.has_network_fault();
         let slow = ranks(&|fault| !mixed || fault != Fault::Network);
         let network = ranks(&|fault| mixed && fault == Fault::Network);
-        let nodes: BTreeSet<usize> = all.iter().map(|rank| scenario.node(*rank)).collect();
+        let guilts: Vec<Guilt> = scenario.conditions.iter().map(|c| c.guilt(scenario)).collect();
+        let cause = cause(scenario, &culprits, &guilts);
+        let named = |ranks: &BTreeSet<usize>| -> Vec<String> {
+            let nodes: BTreeSet<(usize, String)> = (ranks.iter())
+                .map(|rank| (scenario.node(*rank), scenario.last_node_name(*rank)))
+                .collect();
+            nodes.into_iter().map(|(_, name)| name).collect()
+        };
+        let nodes = named(&all);
+        let same_as = same_as(scenario, world, &culprits, mixed);
+        // Where the fault is anywhere in a group, the cause is all that can be told.
+        let nowhere = culprits.is_empty() && guilts.iter().any(|guilt| guilt.fault == Some(Fault::Network));
         let places = network_places(scenario);
         let links = scenario.slow_links.iter().chain(&scenario.slow_links_one_way);
         let stages: BTreeSet<usize> = scenario.heavy_stages.iter().map(|h| h.stage).collect();
@@ -130,14 +166,18 @@ impl Label {
             ep: scenario.ep,
             virtual_stages: scenario.virtual_stages,
             order: scenario.order.clone(),
-            strength: strength(scenario),
-            slow_nodes: nodes
-                .iter()
-                .map(|node| scenario.node_name(node * scenario.ranks_per_node))
+            strength: strength(scenario, &guilts),
+            status: status(cause, &culprits, nowhere).to_owned(),
+            also_nodes: (named(&same_as).into_iter())
+                .filter(|node| !nodes.contains(node))
                 .collect(),
-            cause: cause(scenario, &culprits).to_owned(),
+            slow_nodes: nodes,
+            network_nodes: nowhere.then(Vec::new),
+            every: scenario.every,
+            optimizer_instances: scenario.optimizer_instances,
+            cause: cause.to_owned(),
             slow_stages: stages.into_iter().collect(),
-            same_as: same_as(scenario, world, &culprits, mixed).into_iter().collect(),
+            same_as: same_as.into_iter().collect(),
             lost_ranks: (scenario.rerun.and_then(|rerun| rerun.lost).into_iter())
                 .map(|lost| lost.rank)
                 .filter(|rank| !slow.contains(rank))
@@ -163,7 +203,7 @@ impl Label {
     }
 }
 
-fn strength(scenario: &Scenario) -> Option<f64> {
+fn strength(scenario: &Scenario, guilts: &[Guilt]) -> Option<f64> {
     (scenario.slow_ranks.iter().map(|f| f.factor))
         .chain(scenario.slow_nodes.iter().map(|f| f.factor))
         .chain(scenario.slow_send.iter().map(|f| f.factor))
@@ -171,20 +211,34 @@ fn strength(scenario: &Scenario) -> Option<f64> {
         .chain(scenario.slow_links.iter().map(|f| f.factor))
         .chain(scenario.slow_links_one_way.iter().map(|f| f.factor))
         .chain(scenario.slow_node_networks.iter().map(|f| f.factor))
+        .chain(guilts.iter().filter_map(|guilt| guilt.strength))
         .reduce(f64::max)
 }
 
 /// A fault goes before an imbalance: an imbalance is the job's design, a fault can be mended.
-fn cause(scenario: &Scenario, culprits: &[Culprits]) -> &'static str {
+fn cause(scenario: &Scenario, culprits: &[Culprits], guilts: &[Guilt]) -> &'static str {
     let worst = culprits.iter().max_by(|a, b| a.seconds.total_cmp(&b.seconds));
     if let Some(worst) = worst {
         worst.fault.cause()
+    } else if let Some(fault) = guilts.iter().find_map(|guilt| guilt.fault) {
+        fault.cause()
     } else if scenario.heavy_stages.iter().any(|h| h.factor > 1.0) {
         "stage-imbalance"
     } else if scenario.sequence_spread > 0.0 || scenario.expert_spread > 0.0 {
         "data-imbalance"
     } else {
         "none"
+    }
+}
+
+/// Time that is lost to slow loading of everybody has a cause and nobody to blame, as an imbalance has.
+fn status(cause: &str, culprits: &[Culprits], nowhere: bool) -> &'static str {
+    if !culprits.is_empty() || nowhere {
+        "fault"
+    } else if cause == "none" {
+        "healthy"
+    } else {
+        "imbalance"
     }
 }
 

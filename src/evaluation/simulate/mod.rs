@@ -8,6 +8,7 @@
 //!
 //! [`simulate`] keeps a job in memory, [`write_job`] streams it into a folder.
 
+pub mod conditions;
 mod culprits;
 mod dirt;
 mod effects;

@@ -97,6 +97,9 @@ fn own_passes(
             passes.forward[cell] = forward * experts;
             passes.backward[cell] = BACKWARD * level * call(scenario, noise) * experts;
         }
+        if effects.pause[rank] > 0.0 {
+            passes.forward[rank * count + at.iteration as usize % count] += effects.pause[rank];
+        }
         if scenario.qkv {
             let seconds = QKV * own * noise.factor(scenario.noise / 4.0);
             times.set(Timer::SelfAttentionLinearQkv, rank, seconds);

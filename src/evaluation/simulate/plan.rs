@@ -18,17 +18,20 @@ pub struct PlannedStep {
     pub lost: bool,
 }
 
-/// All steps; after a restart the repeated iterations follow as run 1.
+/// All steps that leave rows; after a restart the rest follows as run 1, with the iterations that are repeated.
 pub fn plan(scenario: &Scenario) -> Vec<PlannedStep> {
     let (first, last) = (scenario.first_iteration, scenario.last_iteration());
-    let from = scenario.rerun.map_or(last + 1, |rerun| rerun.from);
-    let run = |run: usize, begin: u32| {
-        (begin..=last).map(move |iteration| PlannedStep {
+    let lost = scenario.rerun.map(|rerun| rerun.from);
+    let from = lost.or(scenario.restart()).unwrap_or(last + 1);
+    let run = |run: usize, begin: u32, end: u32| {
+        let every = scenario.every.max(1) as usize;
+        (begin..end).step_by(every).map(move |iteration| PlannedStep {
             run,
             iteration,
             position: iteration - begin,
-            lost: run == 0 && iteration >= from,
+            lost: run == 0 && lost.is_some_and(|lost| iteration >= lost),
         })
     };
-    run(0, first).chain(run(1, from)).collect()
+    let end = if lost.is_some() { last + 1 } else { from };
+    run(0, first, end).chain(run(1, from, last + 1)).collect()
 }

@@ -1,5 +1,7 @@
 //! Rows of the table `megatron_metrics`, collected into data frames.
 
+use std::ops::Range;
+
 use polars::prelude::*;
 
 use super::scenario::Scenario;
@@ -45,6 +47,8 @@ pub struct Rows {
     cluster: String,
     nodes: Vec<String>,
     ranks_per_node: usize,
+    /// Ranks that stand on another node in the second run, with its name.
+    moved: Vec<(Range<usize>, String)>,
     timestamp: Vec<i64>,
     metric: Vec<Metric>,
     subname: Vec<&'static str>,
@@ -65,6 +69,10 @@ impl Rows {
                 .map(|node| scenario.node_name(node * scenario.ranks_per_node))
                 .collect(),
             ranks_per_node: scenario.ranks_per_node,
+            moved: (scenario.conditions.iter())
+                .filter_map(|condition| condition.moved(scenario))
+                .map(|(ranks, name)| (ranks, name.to_owned()))
+                .collect(),
             timestamp: Vec::new(),
             metric: Vec::new(),
             subname: Vec::new(),
@@ -112,7 +120,13 @@ impl Rows {
     /// The frame could not be built.
     pub fn take(&mut self) -> PolarsResult<DataFrame> {
         let height = self.len();
-        let node = |rank: &i32| self.nodes[*rank as usize / self.ranks_per_node].as_str();
+        let node = |(rank, run): (&i32, &u8)| {
+            let rank = *rank as usize;
+            let moved = self.moved.iter().find(|(ranks, _)| *run > 0 && ranks.contains(&rank));
+            moved
+                .map_or(&self.nodes[rank / self.ranks_per_node], |(_, name)| name)
+                .as_str()
+        };
         let run = |run: &u8| if *run == 0 { "r0" } else { "r1" };
         let mut lists = ListPrimitiveChunkedBuilder::<Float64Type>::new(
             "metric_values".into(),
@@ -134,7 +148,7 @@ impl Rows {
             text("subname", self.subname.iter().copied()),
             Column::new("rank".into(), self.rank.as_slice()),
             Column::new("iteration".into(), self.iteration.as_slice()),
-            text("node", self.rank.iter().map(node)),
+            text("node", self.rank.iter().zip(&self.run).map(node)),
             text("cluster", (0..height).map(|_| self.cluster.as_str())),
             lists.finish().into_series().into_column(),
             text("attributes", (0..height).map(|_| "{}")),

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
+use super::conditions::AnyCondition;
 use super::faults::{LinkFactor, NodeFactor, RankFactor, RankSeconds, Rerun, StageFactor, Stall, Transient};
 use crate::contract::rank_order::{DEFAULT_ORDER, Sizes};
 
@@ -30,6 +31,9 @@ pub struct Scenario {
     pub cp: usize,
     /// Expert-parallel size; expert groups lie across the context- and data-parallel ranks.
     pub ep: usize,
+    /// Parts into which the distributed optimizer splits each data group: gradients are reduced within a part, then
+    /// between the parts.
+    pub optimizer_instances: usize,
     /// Order of the axes in the rank number, fastest first.
     pub order: String,
     /// Ranks a node.
@@ -42,6 +46,8 @@ pub struct Scenario {
     pub microbatches: usize,
     /// Number of iterations.
     pub iterations: u32,
+    /// Rows of every so many iterations only, as a job that logs rarely writes them.
+    pub every: u32,
     /// Number of the first iteration.
     pub first_iteration: u32,
     /// Forward time of one microbatch on a middle stage, seconds; backward takes twice as long.
@@ -111,6 +117,8 @@ pub struct Scenario {
     pub transients: Vec<Transient>,
     /// Steps that are longer on all ranks.
     pub stalls: Vec<Stall>,
+    /// What else acts on the job.
+    pub conditions: Vec<AnyCondition>,
     /// A restart from a checkpoint.
     pub rerun: Option<Rerun>,
     /// Share of rows lost; above 0 also a timer that is 0 on a third of the ranks, and a quarter
@@ -132,12 +140,14 @@ impl Default for Scenario {
             dp: 4,
             cp: 1,
             ep: 1,
+            optimizer_instances: 1,
             order: DEFAULT_ORDER.into(),
             ranks_per_node: 8,
             virtual_stages: 1,
             overlap_p2p: false,
             microbatches: 8,
             iterations: 40,
+            every: 1,
             first_iteration: 1,
             stage_seconds: 0.2,
             transfer_seconds: 0.004,
@@ -172,6 +182,7 @@ impl Default for Scenario {
             flaky: None,
             transients: Vec::new(),
             stalls: Vec::new(),
+            conditions: Vec::new(),
             rerun: None,
             dirty: 0.0,
             dirty_trace: 0.0,
@@ -197,7 +208,7 @@ impl Scenario {
         format!("gpu-{:03}", rank / self.ranks_per_node.max(1))
     }
 
-    /// The last iteration.
+    /// The last iteration that runs, whether or not there are rows of it.
     pub fn last_iteration(&self) -> u32 {
         self.first_iteration.saturating_add(self.iterations.saturating_sub(1))
     }
@@ -257,6 +268,18 @@ impl Scenario {
     /// The node of a rank.
     pub fn node(&self, rank: usize) -> usize {
         rank / self.ranks_per_node.max(1)
+    }
+
+    /// First iteration after a restart that loses none, where a condition brings one.
+    pub(super) fn restart(&self) -> Option<u32> {
+        self.conditions.iter().find_map(AnyCondition::restart)
+    }
+
+    /// Name of the node on which a rank stands at the end of the job.
+    pub fn last_node_name(&self, rank: usize) -> String {
+        let mut moves = self.conditions.iter().filter_map(|condition| condition.moved(self));
+        let moved = moves.find(|(ranks, _)| ranks.contains(&rank));
+        moved.map_or_else(|| self.node_name(rank), |(_, name)| name.to_owned())
     }
 
     /// The ranks of a node.

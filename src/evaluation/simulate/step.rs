@@ -7,12 +7,15 @@ use super::rendezvous::{DIRECTIONS, Pipeline};
 use super::scenario::Scenario;
 use super::schedule::{Direction, Half};
 use super::timers::Timer;
-use super::world::{OPTIMIZER_PARTS, World};
+use super::world::{Collectives, OPTIMIZER_PARTS, World};
 use crate::stats::random::Random;
 
 /// Collectives without waiting, and without anyone to talk to, seconds.
 const GRADS_SYNC: f64 = 0.15;
 const PARAMS_GATHER: f64 = 0.09;
+/// All-reduce between the parts of a distributed optimizer, and of the expert parameters, seconds.
+const BETWEEN_PARTS: f64 = 0.04;
+const EXPERT_SYNC: f64 = 0.06;
 const ALONE: f64 = 0.001;
 /// Own work in the optimizer step, in order: copy to main grad, unscale, norm, count zeros, update,
 /// copy back.
@@ -77,7 +80,7 @@ impl StepTimes {
 /// Simulates one step. The result depends on the arguments only.
 pub fn step(scenario: &Scenario, world: &World, at: PlannedStep) -> StepTimes {
     let position = [at.run as u64, u64::from(at.iteration)];
-    let effects = Effects::at(scenario, at);
+    let effects = Effects::at(scenario, world, at);
     let mut times = StepTimes::new(scenario.ranks(), scenario.trace);
     let mut noise = Random::stream(scenario.seed, "step", &position);
     let passes = passes(scenario, world, at, &effects, &mut noise, &mut times);
@@ -160,23 +163,23 @@ fn transfer(scenario: &Scenario, noise: &mut Random) -> f64 {
     }
 }
 
-/// A collective over each data group: it starts with the last member and ends for all at once.
+/// A collective over each of some groups: it starts with the last member and ends for all at once. `levels` holds the
+/// groups' lasting levels.
 fn collective(
     scenario: &Scenario,
-    world: &World,
+    groups: &[Vec<usize>],
+    levels: &[f64],
     effects: &Effects,
     noise: &mut Random,
     seconds: f64,
     ready: &mut [f64],
-    mut record: impl FnMut(usize, f64),
 ) {
-    for (group, members) in world.data_groups.iter().enumerate() {
+    for (members, level) in groups.iter().zip(levels) {
         let last = members.iter().map(|&r| ready[r]).fold(0.0, f64::max);
         let own = if members.len() > 1 { seconds } else { ALONE };
         let factor = effects.collective(scenario, members);
-        let end = last + own * world.collective[group] * factor * noise.factor(COLLECTIVE_NOISE);
+        let end = last + own * level * factor * noise.factor(COLLECTIVE_NOISE);
         for &rank in members {
-            record(rank, end - ready[rank]);
             ready[rank] = end;
         }
     }
@@ -190,9 +193,29 @@ fn sync_gradients(
     ready: &mut [f64],
     times: &mut StepTimes,
 ) {
-    collective(scenario, world, effects, noise, GRADS_SYNC, ready, |rank, seconds| {
-        times.set(Timer::AllGradsSync, rank, seconds);
-    });
+    let begun = ready.to_vec();
+    let parts = &world.parts;
+    collective(
+        scenario,
+        &parts.groups,
+        &parts.levels,
+        effects,
+        noise,
+        GRADS_SYNC,
+        ready,
+    );
+    let more = [
+        (&world.between_parts, BETWEEN_PARTS),
+        (&world.expert_groups, EXPERT_SYNC),
+    ];
+    for (Collectives { groups, levels }, seconds) in more {
+        if !groups.is_empty() {
+            collective(scenario, groups, levels, effects, noise, seconds, ready);
+        }
+    }
+    for (rank, begun) in begun.into_iter().enumerate() {
+        times.set(Timer::AllGradsSync, rank, ready[rank] - begun);
+    }
     // The step began at 0 on all ranks, behind a barrier.
     for (rank, &end) in ready.iter().enumerate() {
         times.set(Timer::ForwardBackward, rank, end);
@@ -228,17 +251,20 @@ fn optimize(
         times.set(Timer::OptimizerInnerStep, rank, update);
         ready[rank] = start + norm + zeros + update + back;
     }
+    let begun = ready.to_vec();
+    let parts = &world.parts;
     collective(
         scenario,
-        world,
+        &parts.groups,
+        &parts.levels,
         effects,
         noise,
         PARAMS_GATHER,
         ready,
-        |rank, seconds| {
-            times.set(Timer::ParamsAllGather, rank, seconds);
-        },
     );
+    for (rank, begun) in begun.into_iter().enumerate() {
+        times.set(Timer::ParamsAllGather, rank, ready[rank] - begun);
+    }
     for (rank, &end) in ready.iter().enumerate() {
         times.set(Timer::Optimizer, rank, end - start);
     }

@@ -18,7 +18,8 @@ impl Scenario {
         let layout = Layout::new(&self.order, self.sizes())?;
         self.validate_experts(&layout)?;
         self.validate_faults(&layout)?;
-        self.validate_times()
+        self.validate_times()?;
+        self.validate_conditions()
     }
 
     fn validate_names(&self) -> Result<(), ScenarioError> {
@@ -44,6 +45,7 @@ impl Scenario {
             ("virtual-stages", self.virtual_stages, 64),
             ("microbatches", self.microbatches, 4096),
             ("iterations", self.iterations as usize, 1_000_000),
+            ("every", self.every as usize, 1_000_000),
         ] {
             if value < 1 || value > most {
                 return Err(out_of_range(setting, value, format!("1 to {most}")));
@@ -61,6 +63,26 @@ impl Scenario {
         if self.first_iteration > most {
             let allowed = format!("0 to {most}");
             return Err(out_of_range("first-iteration", self.first_iteration, allowed));
+        }
+        Ok(())
+    }
+
+    fn validate_conditions(&self) -> Result<(), ScenarioError> {
+        if self.optimizer_instances == 0 || !(self.cp * self.dp).is_multiple_of(self.optimizer_instances) {
+            let allowed = format!("a divisor of cp x dp, {}", self.cp * self.dp);
+            return Err(out_of_range("optimizer-instances", self.optimizer_instances, allowed));
+        }
+        for condition in &self.conditions {
+            condition.validate(self)?;
+        }
+        let restarts = self
+            .conditions
+            .iter()
+            .filter(|condition| condition.restart().is_some())
+            .count();
+        if restarts + usize::from(self.rerun.is_some()) > 1 {
+            let problem = "the job restarts more than once";
+            return Err(ScenarioError::new("condition", problem, "one node-swap and no rerun"));
         }
         Ok(())
     }

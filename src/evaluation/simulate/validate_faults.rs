@@ -140,7 +140,7 @@ impl Scenario {
         Ok(())
     }
 
-    fn within(&self, setting: &'static str, iteration: u32) -> Result<(), ScenarioError> {
+    pub(super) fn within(&self, setting: &'static str, iteration: u32) -> Result<(), ScenarioError> {
         let (first, last) = (self.first_iteration, self.last_iteration());
         if (first..=last).contains(&iteration) {
             return Ok(());

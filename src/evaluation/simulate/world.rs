@@ -1,5 +1,6 @@
 //! What stays the same over all steps of a job: who works with whom, and how ranks differ.
 
+use super::conditions::Prepared;
 use super::error::ScenarioError;
 use super::interleaved::Interleaved;
 use super::scenario::Scenario;
@@ -17,6 +18,22 @@ const CLOCK_SKEW: f64 = 0.25;
 /// Own timers of the optimizer step that have a level of their own a rank.
 pub const OPTIMIZER_PARTS: usize = 6;
 
+/// Groups of ranks that communicate together, with a lasting level each, about 1.
+#[derive(Debug, Default)]
+pub struct Collectives {
+    /// The members of each group.
+    pub groups: Vec<Vec<usize>>,
+    /// The groups' levels.
+    pub levels: Vec<f64>,
+}
+
+impl Collectives {
+    fn new(groups: Vec<Vec<usize>>, noise: &mut Random) -> Self {
+        let levels = groups.iter().map(|_| noise.factor(COLLECTIVE_SPREAD)).collect();
+        Self { groups, levels }
+    }
+}
+
 /// The fixed part of a simulation.
 #[derive(Debug)]
 pub struct World {
@@ -26,8 +43,16 @@ pub struct World {
     pub expert: Vec<usize>,
     /// Ranks that leave each pass together.
     pub lockstep: Vec<Vec<usize>>,
-    /// Ranks that reduce gradients together.
+    /// Ranks that reduce gradients together (data- and context-parallel ranks).
     pub data_groups: Vec<Vec<usize>>,
+    /// The same, or the parts of them in which each instance of the distributed optimizer reduces.
+    pub parts: Collectives,
+    /// Ranks of different parts that add up what their parts reduced; none where there is one part.
+    pub between_parts: Collectives,
+    /// Ranks that hold the same experts and reduce their gradients; none without expert parallelism.
+    pub expert_groups: Collectives,
+    /// What else acts on the job.
+    pub conditions: Vec<Prepared>,
     /// Ranks of each replica, indexed by `stage * lanes + lane`.
     pub replicas: Vec<Vec<usize>>,
     /// Tensor-parallel rank 0 of each rank's group: it loads the data.
@@ -40,8 +65,6 @@ pub struct World {
     pub optimizer: Vec<[f64; OPTIMIZER_PARTS]>,
     /// Lasting level of what each rank sends, forward and backward, about 1.
     pub link: Vec<[f64; 2]>,
-    /// Lasting level of each data group's collectives, about 1.
-    pub collective: Vec<f64>,
     /// Offset of each rank's clock (one a node), seconds.
     pub clock: Vec<f64>,
 }
@@ -53,6 +76,11 @@ impl World {
     /// As [`Scenario::validate`].
     pub fn new(scenario: &Scenario) -> Result<Self, ScenarioError> {
         scenario.validate()?;
+        Self::prepared(scenario)
+    }
+
+    /// The same for a scenario whose values are known to be possible.
+    pub(super) fn prepared(scenario: &Scenario) -> Result<Self, ScenarioError> {
         let layout = Layout::new(&scenario.order, scenario.sizes())?;
         let experts = Layout::new(&scenario.order, scenario.expert_sizes())?;
         let ranks = scenario.ranks();
@@ -81,7 +109,12 @@ impl World {
         let link = (0..ranks)
             .map(|_| [noise.factor(scenario.link_spread), noise.factor(scenario.link_spread)])
             .collect();
-        let collective = data_groups.iter().map(|_| noise.factor(COLLECTIVE_SPREAD)).collect();
+        let (within, between) = instances(&data_groups, scenario.optimizer_instances);
+        let parts = Collectives::new(within, &mut noise);
+        let mut noise = Random::stream(scenario.seed, "parts", &[]);
+        let between_parts = Collectives::new(between, &mut noise);
+        let mut noise = Random::stream(scenario.seed, "expert groups", &[]);
+        let expert_groups = Collectives::new(expert_groups(scenario, &at, &experts), &mut noise);
         let mut noise = Random::stream(scenario.seed, "clocks", &[]);
         let nodes: Vec<f64> = (0..scenario.nodes()).map(|_| CLOCK_SKEW * noise.uniform()).collect();
         let clock = (0..ranks).map(|rank| nodes[rank / scenario.ranks_per_node]).collect();
@@ -96,10 +129,43 @@ impl World {
             compute,
             optimizer,
             link,
-            collective,
+            parts,
+            between_parts,
+            expert_groups,
+            conditions: (scenario.conditions.iter())
+                .map(|condition| condition.prepare(scenario))
+                .collect(),
             clock,
         })
     }
+}
+
+/// Splits data groups into as many parts as there are optimizer instances: the parts, and across them the ranks at the
+/// same place in each. One instance leaves the groups whole.
+fn instances(groups: &[Vec<usize>], instances: usize) -> (Vec<Vec<usize>>, Vec<Vec<usize>>) {
+    if instances < 2 {
+        return (groups.to_vec(), Vec::new());
+    }
+    let mut within = Vec::new();
+    let mut between = Vec::new();
+    for group in groups {
+        let size = group.len().div_ceil(instances).max(1);
+        within.extend(group.chunks(size).map(<[usize]>::to_vec));
+        between.extend((0..size).map(|place| group.iter().skip(place).step_by(size).copied().collect()));
+    }
+    (within, between)
+}
+
+/// Ranks of one stage and tensor position that hold the same experts.
+fn expert_groups(scenario: &Scenario, at: &[Coordinates], experts: &Layout) -> Vec<Vec<usize>> {
+    if scenario.ep == 1 {
+        return Vec::new();
+    }
+    let mut groups = vec![Vec::new(); scenario.pp * scenario.tp * scenario.ep];
+    for (rank, c) in at.iter().enumerate() {
+        groups[(c.pp * scenario.tp + c.tp) * scenario.ep + experts.coordinates(rank).ep].push(rank);
+    }
+    groups
 }
 
 fn operations(scenario: &Scenario, stage: usize) -> Vec<Op> {

@@ -1,7 +1,7 @@
 //! The list of kinds.
 
 use super::draw::Draw;
-use super::{Group, Kind, healthy, network, slow, traced};
+use super::{Group, Kind, courses, groups, healthy, levels, network, slow, storage, traced, unrest};
 use crate::evaluation::simulate::Scenario;
 
 const fn kind(name: &'static str, build: fn(&mut Draw) -> Scenario, about: &'static str) -> Kind {
@@ -27,8 +27,44 @@ const fn sound(name: &'static str, build: fn(&mut Draw) -> Scenario, about: &'st
     }
 }
 
-/// Every kind, in the order of the reports.
-pub const KINDS: &[Kind] = &[
+/// Every kind, in the order of the reports. A kind of the group `clusters` stands in the list of its own file.
+pub const KINDS: &[Kind] = &joined::<{ count(LISTS) }>(LISTS);
+
+const LISTS: &[&[Kind]] = &[
+    FIRST,
+    levels::KINDS,
+    courses::KINDS,
+    unrest::KINDS,
+    storage::KINDS,
+    groups::KINDS,
+];
+
+const fn count(lists: &[&[Kind]]) -> usize {
+    let (mut list, mut all) = (0, 0);
+    while list < lists.len() {
+        all += lists[list].len();
+        list += 1;
+    }
+    all
+}
+
+const fn joined<const N: usize>(lists: &[&[Kind]]) -> [Kind; N] {
+    let mut all = [FIRST[0]; N];
+    let (mut list, mut place, mut next) = (0, 0, 0);
+    while list < lists.len() {
+        if place < lists[list].len() {
+            all[next] = lists[list][place];
+            place += 1;
+            next += 1;
+        } else {
+            list += 1;
+            place = 0;
+        }
+    }
+    all
+}
+
+const FIRST: &[Kind] = &[
     kind("healthy", healthy::healthy, "nothing wrong"),
     kind(
         "healthy-noisy",

@@ -3,12 +3,17 @@
 //! A [`Kind`] and a seed give a [`Scenario`]; [`crate::evaluation::score`] simulates it and holds a verdict against its label. Noise
 //! comes at two levels: like that of well-kept jobs, or as hard as the simulator makes it.
 
+mod courses;
 mod draw;
+mod groups;
 mod healthy;
 mod kinds;
+mod levels;
 mod network;
 mod slow;
+mod storage;
 mod traced;
+mod unrest;
 
 use draw::Draw;
 pub use kinds::KINDS;
@@ -45,11 +50,13 @@ pub enum Group {
     Network,
     /// The network is sound, whatever else is wrong; with single calls.
     SoundNetwork,
+    /// What real clusters do: levels, courses in time, noise that is not white, shared storage, groups of several sorts.
+    Clusters,
 }
 
 impl Group {
     /// Every group.
-    pub const ALL: [Self; 3] = [Self::Ranks, Self::Network, Self::SoundNetwork];
+    pub const ALL: [Self; 4] = [Self::Ranks, Self::Network, Self::SoundNetwork, Self::Clusters];
 
     /// The word on the command line, for all of its kinds.
     #[must_use]
@@ -58,6 +65,7 @@ impl Group {
             Self::Ranks => "ranks",
             Self::Network => "network",
             Self::SoundNetwork => "sound-network",
+            Self::Clusters => "clusters",
         }
     }
 }
@@ -93,6 +101,28 @@ impl Kind {
             ..scenario
         }
     }
+
+    /// The same job with levels that wander by 1-2 % (sd) over 10-30 steps; nothing else about it changes.
+    #[must_use]
+    pub fn wandering_scenario(&self, seed: u64, level: NoiseLevel) -> Scenario {
+        let job = self.scenario(seed, level);
+        let name = format!("{}-wander", job.job);
+        let mut draw = Draw::new("wander beside", job.seed, level);
+        Scenario {
+            job: name,
+            ..unrest::with_wander(&mut draw, job)
+        }
+    }
+}
+
+/// A kind of the group `clusters`.
+const fn cluster(name: &'static str, build: fn(&mut Draw) -> Scenario, about: &'static str) -> Kind {
+    Kind {
+        name,
+        about,
+        group: Group::Clusters,
+        build,
+    }
 }
 
 /// The kind of a name.
@@ -115,16 +145,46 @@ mod tests {
                     let scenario = kind.scenario(seed, level);
                     let label = Label::of(&scenario).unwrap_or_else(|error| panic!("{}: {error}", scenario.job));
                     let quiet = ["none", "stage-imbalance", "data-imbalance"].contains(&label.cause.as_str());
+                    let told = !label.slow_ranks.is_empty() || label.network_nodes.is_some();
+                    assert_eq!(label.status == "fault", told, "{}", scenario.job);
+                    assert!(2 <= scenario.ranks() && scenario.ranks() <= 256, "{}", scenario.job);
+                    assert_eq!(label.kind, kind.name);
+                    if kind.group == Group::Clusters {
+                        continue;
+                    }
                     assert_eq!(quiet, label.slow_ranks.is_empty(), "{}", scenario.job);
                     let network = kind.group == Group::Network;
                     assert_eq!(scenario.has_network_fault(), network, "{}", scenario.job);
                     assert!(network || label.cause != "network", "{}", scenario.job);
                     assert!(!network || label.cause == "network" || kind.name == "network-gpu");
                     assert_eq!(scenario.trace, kind.group != Group::Ranks, "{}", scenario.job);
-                    assert!(2 <= scenario.ranks() && scenario.ranks() <= 256, "{}", scenario.job);
-                    assert_eq!(label.kind, kind.name);
                 }
             }
+        }
+    }
+
+    #[test]
+    fn wandering_adds_one_condition_and_shifts_no_draw() {
+        let kind = kind_of("healthy-noisy").expect("a kind");
+        let mut job = kind.wandering_scenario(7, NoiseLevel::Hard);
+        assert_eq!(job.conditions.len(), 1);
+        job.conditions.clear();
+        let plain = kind.scenario(7, NoiseLevel::Hard);
+        assert_eq!(
+            Scenario {
+                job: plain.job.clone(),
+                ..job
+            },
+            plain
+        );
+    }
+
+    #[test]
+    fn sparse_jobs_keep_enough_rows() {
+        let kind = kind_of("sparse-iterations").expect("a kind");
+        for seed in 0..40 {
+            let job = kind.scenario(seed, NoiseLevel::Soft);
+            assert!(job.iterations / job.every >= 20, "{}", job.job);
         }
     }
 
