@@ -12,4 +12,4 @@ pub mod words;
 pub use cause::Cause;
 pub use finding::{Finding, LinkEvidence, TimerEvidence};
 pub use kind::FindingKind;
-pub use lasting::{Persistence, SlowSteps};
+pub use lasting::{Lasting, Persistence, SlowSteps, lasting, runs};

@@ -54,6 +54,7 @@ pub(super) fn job(stages: u32, pipelines: u32, iterations: usize, own: impl Fn(u
         runs: Vec::new(),
         calls: Vec::new(),
         quality: DataQuality::default(),
+        moves: Vec::new(),
         reduced: None,
         ranks,
     }
