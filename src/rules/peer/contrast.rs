@@ -36,6 +36,8 @@ const TESTS_STRETCH: f64 = 10.0;
 const TESTS_CHANGE: f64 = 40.0;
 /// Two rows alone have nobody to tell what rows differ by.
 const TWO_ROWS: f64 = 1.5;
+/// Variance of a middle quantile over that of a mean (a normal distribution's median).
+const QUANTILE_ERROR: f64 = 1.57;
 /// Least standard deviation.
 const LEAST: f64 = 1e-9;
 
@@ -80,6 +82,8 @@ pub(super) struct Contrasts<'a> {
     in_level: Vec<bool>,
     /// What peers show in the whole window, which every row is held against.
     whole: PeersIn,
+    /// How far above their row's middle single steps of the fast rows lie, ascending.
+    single_steps: Vec<f64>,
 }
 
 /// What peers show in some steps.
@@ -109,7 +113,7 @@ impl<'a> Contrasts<'a> {
     ) -> Self {
         let mut in_level = vec![false; factors.rows()];
         levels.iter().flatten().for_each(|&row| in_level[row] = true);
-        let stages = levels
+        let stages: Vec<Usual> = levels
             .iter()
             .map(|level| {
                 let every = level.len().div_ceil(MOST_ROWS).max(1);
@@ -119,7 +123,12 @@ impl<'a> Contrasts<'a> {
             })
             .collect();
         let whole = PeersIn { centres: Vec::new(), distances: Vec::new(), usual: 0.0, freedom: 1.0, tests: 1.0, common: None };
-        let mut contrasts = Self { factors, noise, settings, stages, stage_of, in_level, whole };
+        let single_steps = sorted(stages.iter().flat_map(|stage: &Usual| &stage.rows).flat_map(|&row| {
+            let cells = factors.row(row);
+            let middle = median(cells.iter().copied());
+            cells.iter().map(move |cell| cell - middle)
+        }));
+        let mut contrasts = Self { factors, noise, settings, stages, stage_of, in_level, whole, single_steps };
         let mut whole = contrasts.peers_in(std::slice::from_ref(&(0..factors.columns())), TESTS_WHOLE);
         if whole.distances.len() >= FEW {
             whole.common = Some(contrasts.threshold(usize::MAX, &whole.distances, whole.usual, whole.freedom, whole.tests));
@@ -161,7 +170,7 @@ impl<'a> Contrasts<'a> {
         let base = peers
             .common
             .unwrap_or_else(|| self.threshold(row, &peers.distances, peers.usual, peers.freedom, peers.tests));
-        let mut threshold = base * (1.0 + 1.0 / count as f64).sqrt();
+        let mut threshold = base * apart(count);
         if self.factors.rows() == 2 {
             threshold *= TWO_ROWS;
         }
@@ -176,7 +185,7 @@ impl<'a> Contrasts<'a> {
             let centre = centre(&means);
             centres.push(centre);
             if stage.level > 1 {
-                let apart = (1.0 + 1.0 / (stage.level - 1) as f64).sqrt();
+                let apart = apart(stage.level - 1);
                 push_distances(&mut distances, &rows, &means, centre, apart);
             }
         }
@@ -204,13 +213,35 @@ impl<'a> Contrasts<'a> {
         if !(excess > 0.0) {
             return Excess { excess, threshold: f64::INFINITY };
         }
-        let apart = (1.0 + 1.0 / (changes.len().max(2) - 1) as f64).sqrt();
+        let apart = apart(changes.len().max(2) - 1);
         let mut distances = Vec::new();
         push_distances(&mut distances, &rows, &changes, centre, apart);
         let usual = self.error(steps).hypot(self.error(rest));
         let tests = self.searched(steps) * TESTS_CHANGE;
         let threshold = self.threshold(row, &distances, usual, FREEDOM_OF_NOISE, tests) * apart;
         Excess { excess, threshold: threshold.max(self.settings.effect_floor) }
+    }
+
+    /// Whether `slow` of `steps` steps that lie by `excess` above what is usual are more than come by chance.
+    ///
+    /// Calls that now and then take twice as long lift single steps of anybody; how often is seen in the peers' steps. By
+    /// Chernoff's bound for binomial counts, over all rows and places.
+    pub fn is_no_chance(&self, slow: usize, steps: usize, excess: f64) -> bool {
+        if !self.settings.uses(Ablation::NoiseFloor) {
+            return true;
+        }
+        let told = self.single_steps.len();
+        let above = told - self.single_steps.partition_point(|&step| step <= excess);
+        let usual = (above as f64 + 1.0) / (told as f64 + 2.0);
+        let seen = slow as f64 / steps as f64;
+        if seen <= usual {
+            return false;
+        }
+        let rest = if seen < 1.0 { (1.0 - seen) * ((1.0 - seen) / (1.0 - usual)).ln() } else { 0.0 };
+        let divergence = seen * (seen / usual).ln() + rest;
+        let places = (self.factors.columns() as f64 / steps as f64).max(1.0);
+        let tests = self.factors.rows() as f64 * places * TESTS_STRETCH;
+        steps as f64 * divergence > (tests / self.settings.false_alarm_rate).ln()
     }
 
     /// How many stretches of that length the window has.
@@ -257,6 +288,14 @@ impl Usual {
 /// What is usual: below the middle, for those who changed are slower.
 fn centre(means: &[f64]) -> f64 {
     lower(means.iter().copied(), FASTER_ROWS)
+}
+
+/// The deviation of a row's distance from the centre of its peers over its own: the centre errs too, as a quantile does.
+fn apart(peers: usize) -> f64 {
+    match peers {
+        0 | 1 => std::f64::consts::SQRT_2,
+        peers => (1.0 + QUANTILE_ERROR / peers as f64).sqrt(),
+    }
 }
 
 /// Adds each row's signed distance from the centre but the centre's own, in units that a single row has.

@@ -21,7 +21,7 @@ const FEW: f64 = 1.5;
 /// standard error of a value.
 pub(super) fn levels_end_at(sorted: &[f64], error: f64, settings: &PeerSettings) -> Vec<usize> {
     let count = sorted.len();
-    let least = ((LEAST_SHARE * count as f64).ceil() as usize).max(if count >= FEW_IN_LEVEL { 2 } else { 1 });
+    let least = ((LEAST_SHARE * count as f64).ceil() as usize).max(if count >= FEW_ROWS { 2 } else { 1 });
     // A gap below the effect floor is none, which spares the rest for nearly all rows.
     (least..count)
         .filter(|&end| {

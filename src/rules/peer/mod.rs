@@ -25,7 +25,7 @@ mod reference;
 mod replica;
 mod rows;
 #[cfg(test)]
-mod samples;
+pub(super) mod samples;
 mod settings;
 mod slow_loaders;
 mod slow_ranks;
@@ -52,14 +52,14 @@ use self::rows::RowPlaces;
 use self::suspects::Evidence;
 use self::units::{RankTimes, Units};
 use self::votes::Votes;
-use super::Verdict;
+use super::{Verdict, unjudged};
 use crate::algos::Algorithm;
 use crate::comm::{self, Communication, SlowComputing};
 use crate::contract::defaults::SLOWDOWN_THRESHOLD;
 use crate::contract::timers::{BATCH_GENERATOR, COMPUTING, INTERVAL_TIME};
 use crate::features::{self, RankFeatures, TimerFate, TimerVerdict};
 use crate::job::{Job, slow_windows};
-use crate::verdict::{Cause, Finding, FindingKind};
+use crate::verdict::{Cause, Finding, FindingKind, Status};
 
 /// Applies the peer rules; the algorithms vote on the suspects.
 #[must_use]
@@ -92,8 +92,12 @@ pub fn judge(job: &Job, settings: &PeerSettings, algorithms: &[&'static dyn Algo
     acquit_groups_that_wait(&mut findings, &communication.findings);
     findings.extend(communication.findings.iter().cloned());
     findings.sort_by(by_weight);
+    let timers = timers(job);
+    let unjudged = unjudged::by_peers(job, &timers);
     Verdict {
-        timers: timers(job),
+        timers,
+        status: Status::of(&findings, unjudged.as_deref()),
+        unjudged,
         algorithms: votes.algorithms,
         votes: votes.votes,
         anomalies: anomalies(job, &findings),

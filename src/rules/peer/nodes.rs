@@ -11,12 +11,23 @@ use super::settings::{Ablation, PeerSettings};
 use super::slowness::{Fault, Rows, judge};
 use super::table::Table;
 use crate::stats::{low_median, mean, median};
-use crate::verdict::runs;
+use crate::verdict::{Lasting, lasting, runs};
 
 /// Fewest rows that make a node more than a rank.
 const LEAST_ROWS: usize = 2;
 /// Share of the node's excess that a rank of it must show.
 const SHARE: f64 = 0.5;
+
+/// A node's fault without its short spells, if that lasts: single slow steps of several ranks meet by chance.
+fn of_full_spells(mut fault: Fault, slow_windows: &[Range<usize>], settings: &PeerSettings) -> Option<Fault> {
+    if fault.lasting != Lasting::Throughout {
+        for run in runs(&fault.slow).into_iter().filter(|run| run.len() < settings.least_slow_columns()) {
+            fault.slow[run].fill(false);
+        }
+        fault.lasting = lasting(&fault.slow, slow_windows, &settings.persistence)?;
+    }
+    Some(fault)
+}
 
 /// Faults of rows that only their node tells.
 pub(super) fn told_by_their_node(
@@ -54,7 +65,7 @@ pub(super) fn told_by_their_node(
     let verdicts = judge(&rows, &everybody_is_one_level, settings).rows;
     let mut told = Vec::new();
     for (node, verdict) in verdicts.into_iter().enumerate() {
-        let Some(fault) = verdict.fault else {
+        let Some(fault) = verdict.fault.and_then(|fault| of_full_spells(fault, slow_windows, settings)) else {
             continue;
         };
         let steps = runs(&fault.slow);
@@ -63,10 +74,13 @@ pub(super) fn told_by_their_node(
         let others = (0..on_node.len()).filter(|&other| other != node);
         let usual = median(others.map(|other| over(&|step| nodes.row(other)[step])));
         let wanted = SHARE * (shown - usual);
+        let own_excess = on_node[node].iter().filter_map(|&row| own.verdicts.rows[row].fault.as_ref());
+        let largest = own_excess.map(|fault| fault.excess.excess).fold(0.0, f64::max);
         let without_fault = |row: &&usize| own.verdicts.rows[**row].fault.is_none();
         for &row in on_node[node].iter().filter(without_fault) {
             let excess = over(&|step| about(row, step)) - usual;
-            if excess > wanted {
+            // Beside one far slower rank of the node the others may but wait for it.
+            if excess > wanted.max(SHARE * largest) {
                 let mut fault = fault.clone();
                 fault.excess.excess = excess;
                 fault.excess.threshold = fault.excess.threshold.min(excess);

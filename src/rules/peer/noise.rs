@@ -10,7 +10,8 @@ use crate::stats::{MAD_TO_SD, low_median, mean, median, quantile, sorted};
 /// Fewest blocks of a length that tell its noise; of differences a few more.
 const LEAST_BLOCKS: usize = 4;
 const LEAST_BLOCKS_OF_PAIRS: usize = 6;
-/// Up to so many rows a change of one is a change of them all: their differences to each other tell the noise.
+/// Up to so many rows a change of one is a change of them all: their differences to each other tell the noise, the pair that
+/// differs least.
 const FEW_ROWS: usize = 3;
 /// A row counts as at most so many times the usual noise: it changed, which is no noise.
 const MOST: f64 = 2.5;
@@ -36,7 +37,7 @@ impl Noise {
             });
             return Self::measure(rows.columns(), LEAST_BLOCKS_OF_PAIRS, |length| {
                 let of_row = differences.map(|_, cells| deviation_of_differences(&blocks(cells, length)));
-                of_row.into_iter().filter(|deviation| deviation.is_finite()).fold(f64::NAN, f64::max)
+                of_row.into_iter().filter(|deviation| deviation.is_finite()).fold(f64::NAN, f64::min)
             });
         }
         Self::measure(rows.columns(), LEAST_BLOCKS, |length| {

@@ -129,7 +129,7 @@ impl Default for PeerSettings {
     fn default() -> Self {
         Self {
             effect_floor: 0.025,
-            false_alarm_rate: 3e-4,
+            false_alarm_rate: 1e-4,
             persistence: Persistence::default(),
             usual_spread: 0.007,
             usual_spread_peers: 8.0,

@@ -204,7 +204,6 @@ impl Judge<'_> {
         };
         let best = best_steps(&cells, &stretches, self.settings);
         let enough = best.iter().map(Range::len).sum::<usize>() >= self.settings.least_slow_columns();
-        let mut slow = vec![false; cells.len()];
         let (mut by_level, mut found) = (false, Vec::new());
         for stretch in &stretches {
             let steps = std::slice::from_ref(stretch);
@@ -220,17 +219,16 @@ impl Judge<'_> {
                     excess = change;
                 }
             }
-            if excess.passes() && slow_by_themselves(&cells[stretch.clone()], excess.excess) {
+            let count = slow_by_themselves(&cells[stretch.clone()], excess.excess);
+            if excess.passes() && count as f64 >= SLOW_BY_THEMSELVES * stretch.len() as f64 {
                 by_level |= to_peers.passes();
-                slow[stretch.clone()].fill(true);
-                found.push(stretch.clone());
+                found.push((stretch.clone(), excess.excess, count));
             }
         }
+        let mut slow = self.no_chance(&found, cells.len());
         // A change is told by full spells only: in a short window a few steps apart are noise.
-        let full = |slow: &[bool]| slow.iter().filter(|&&slow| slow).count() >= self.settings.least_slow_columns();
-        if !by_level && !full(&slow) {
+        if !by_level && slow.iter().filter(|&&slow| slow).count() < self.settings.least_slow_columns() {
             slow.fill(false);
-            found.clear();
         }
         let kind = match self.lasting(&slow) {
             Some(kind) => Some(kind),
@@ -243,7 +241,7 @@ impl Judge<'_> {
             None => None,
         };
         let Some(kind) = kind else {
-            judged.passing = found;
+            judged.passing = found.into_iter().map(|(stretch, ..)| stretch).collect();
             return judged;
         };
         let (excess, to_itself) = if kind == Lasting::Throughout {
@@ -253,6 +251,38 @@ impl Judge<'_> {
         };
         judged.fault = Some(Fault { lasting: kind, slow, excess, to_itself });
         judged
+    }
+
+    /// The steps of slow stretches that are more than chance: spells of full length by themselves, short ones all together.
+    fn no_chance(&self, found: &[(Range<usize>, f64, usize)], steps: usize) -> Vec<bool> {
+        let mut slow = vec![false; steps];
+        found.iter().for_each(|(stretch, ..)| slow[stretch.clone()].fill(true));
+        // Neighbouring stretches are one spell.
+        let spells: Vec<(Range<usize>, f64, usize)> = runs(&slow)
+            .into_iter()
+            .map(|run| {
+                let inside = || found.iter().filter(|(stretch, ..)| run.contains(&stretch.start));
+                let least = inside().map(|&(_, excess, _)| excess).fold(f64::INFINITY, f64::min);
+                let count = inside().map(|&(_, _, count)| count).sum();
+                (run, least, count)
+            })
+            .collect();
+        let is_long = |spell: &Range<usize>| spell.len() >= self.settings.least_slow_columns();
+        let short = || spells.iter().filter(|(spell, ..)| !is_long(spell));
+        let count: usize = short().map(|&(_, _, count)| count).sum();
+        let usual = SLOW_FROM * median(short().map(|&(_, excess, _)| excess));
+        let short_ones = count > 0 && self.contrasts.is_no_chance(count, steps, usual);
+        for (spell, excess, count) in &spells {
+            let counts = if is_long(spell) {
+                self.contrasts.is_no_chance(*count, spell.len(), SLOW_FROM * excess)
+            } else {
+                short_ones
+            };
+            if !counts {
+                slow[spell.clone()].fill(false);
+            }
+        }
+        slow
     }
 
     fn lasting(&self, slow: &[bool]) -> Option<Lasting> {
@@ -302,11 +332,10 @@ impl Judge<'_> {
     }
 }
 
-/// Whether enough of a stretch's steps are slow by themselves.
-fn slow_by_themselves(cells: &[f64], excess: f64) -> bool {
+/// How many of a stretch's steps are slow by themselves.
+fn slow_by_themselves(cells: &[f64], excess: f64) -> usize {
     let base = mean(cells.iter().copied()) - excess;
-    let slow = cells.iter().filter(|&&cell| cell - base > SLOW_FROM * excess).count();
-    slow as f64 >= SLOW_BY_THEMSELVES * cells.len() as f64
+    cells.iter().filter(|&&cell| cell - base > SLOW_FROM * excess).count()
 }
 
 /// The fastest stretches of a row, enough of them to be compared with, in order.
