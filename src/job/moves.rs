@@ -49,7 +49,9 @@ impl Job {
     #[must_use]
     pub fn node_in(&self, rank: usize, iteration: i64) -> Option<&str> {
         let number = self.ranks[rank];
-        let from = self.moves.partition_point(|known| (known.rank, known.iteration) <= (number, iteration));
+        let from = self
+            .moves
+            .partition_point(|known| (known.rank, known.iteration) <= (number, iteration));
         let node = match self.moves.get(from).filter(|known| known.rank == number) {
             Some(later) => &later.from,
             None => &self.nodes[rank],
@@ -63,7 +65,10 @@ impl Job {
     pub fn nodes_in(&self, ranks: &[usize], columns: &[bool]) -> Vec<String> {
         let mut nodes = BTreeSet::new();
         for &rank in ranks {
-            let moved = self.moves.binary_search_by_key(&self.ranks[rank], |known| known.rank).is_ok();
+            let moved = self
+                .moves
+                .binary_search_by_key(&self.ranks[rank], |known| known.rank)
+                .is_ok();
             if moved {
                 let there = (0..columns.len()).filter(|&column| columns[column]);
                 nodes.extend(there.filter_map(|column| self.node_in(rank, self.iterations[column])));

@@ -122,7 +122,11 @@ pub fn judge(job: &Job, settings: &ClassicSettings, algorithms: &[&'static dyn A
     let unjudged = unjudged::reason(job, &timers);
     let named = !election.elected.is_empty() || !communication.nodes().is_empty();
     Verdict {
-        status: if named { Status::Fault } else { Status::of(&findings, unjudged.as_deref()) },
+        status: if named {
+            Status::Fault
+        } else {
+            Status::of(&findings, unjudged.as_deref())
+        },
         unjudged,
         timers,
         algorithms,

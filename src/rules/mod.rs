@@ -147,11 +147,23 @@ impl Verdict {
     #[must_use]
     pub fn nodes(&self, job: &Job) -> Vec<String> {
         let everywhere = vec![true; job.iterations.len()];
-        let told: BTreeSet<u32> = self.findings.iter().filter(|finding| finding.named).flat_map(|finding| finding.ranks.clone()).collect();
-        let of_findings = self.findings.iter().filter(|finding| finding.named).flat_map(|finding| finding.nodes.clone());
+        let told: BTreeSet<u32> = self
+            .findings
+            .iter()
+            .filter(|finding| finding.named)
+            .flat_map(|finding| finding.ranks.clone())
+            .collect();
+        let of_findings = self
+            .findings
+            .iter()
+            .filter(|finding| finding.named)
+            .flat_map(|finding| finding.nodes.clone());
         let others = self.anomalies.iter().filter(|&&rank| !told.contains(&job.ranks[rank]));
         let of_others = others.flat_map(|&rank| job.nodes_in(&[rank], &everywhere));
-        let nodes: BTreeSet<String> = of_findings.chain(of_others).chain(self.network_nodes.iter().cloned()).collect();
+        let nodes: BTreeSet<String> = of_findings
+            .chain(of_others)
+            .chain(self.network_nodes.iter().cloned())
+            .collect();
         nodes.into_iter().filter(|node| node != UNKNOWN_NODE).collect()
     }
 }

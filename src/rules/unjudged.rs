@@ -11,7 +11,8 @@ pub(super) fn reason(job: &Job, timers: &[TimerVerdict]) -> Option<String> {
     if job.ranks.len() < 2 {
         return Some("the window holds one rank: there is nobody to compare it with".to_owned());
     }
-    let compared = |timer: &&TimerVerdict| matches!(timer.fate, TimerFate::Clustered { .. } | TimerFate::Compared { .. });
+    let compared =
+        |timer: &&TimerVerdict| matches!(timer.fate, TimerFate::Clustered { .. } | TimerFate::Compared { .. });
     if timers.iter().any(|timer| compared(&timer)) {
         return None;
     }
@@ -52,7 +53,12 @@ mod tests {
     fn a_window_too_short_can_not_be_judged() {
         let short = verdict(&job(1, 8, 4, |_, _| 1.0));
         assert_eq!(short.status, Status::CannotTell);
-        assert!(short.unjudged.as_ref().is_some_and(|reason| reason.starts_with("4 of the 5 iterations")));
+        assert!(
+            short
+                .unjudged
+                .as_ref()
+                .is_some_and(|reason| reason.starts_with("4 of the 5 iterations"))
+        );
         let enough = verdict(&job(1, 8, 12, |_, _| 1.0));
         assert_eq!((enough.status, enough.unjudged), (Status::Healthy, None));
     }

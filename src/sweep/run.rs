@@ -15,9 +15,9 @@ use serde::Deserialize;
 
 use super::error::SweepError;
 use super::ledger::{JobResult, ListedJob, Status, fingerprint};
-use crate::verdict;
 use crate::interrupt;
 use crate::source::clickhouse::Secret;
+use crate::verdict;
 
 /// Folder of the jobs' own result folders, beside the ledger.
 const JOBS: &str = "jobs";

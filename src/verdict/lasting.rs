@@ -233,8 +233,16 @@ mod tests {
         assert_eq!(judged(|t| (5..25).contains(&t), &[]), Some(Lasting::Long));
         assert_eq!(judged(|t| t >= 55, &[]), Some(Lasting::ToTheEnd));
         assert_eq!(judged(|t| (20..26).contains(&t), &[20..27]), Some(Lasting::SlowWindow));
-        assert_eq!(judged(|t| t % 20 < 5, &[]), Some(Lasting::Recurring), "three spells of five");
-        assert_eq!(judged(|t| t % 4 == 0, &[]), Some(Lasting::Recurring), "a fourth of the steps");
+        assert_eq!(
+            judged(|t| t % 20 < 5, &[]),
+            Some(Lasting::Recurring),
+            "three spells of five"
+        );
+        assert_eq!(
+            judged(|t| t % 4 == 0, &[]),
+            Some(Lasting::Recurring),
+            "a fourth of the steps"
+        );
     }
 
     #[test]

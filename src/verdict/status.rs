@@ -62,6 +62,9 @@ mod tests {
         assert_eq!(of(&[FindingKind::Transient, FindingKind::Stall], None), Status::Healthy);
         assert_eq!(of(&[FindingKind::Imbalance], None), Status::Imbalance);
         assert_eq!(of(&[FindingKind::Imbalance], Some("too short")), Status::CannotTell);
-        assert_eq!(of(&[FindingKind::SlowLink, FindingKind::Imbalance], Some("x")), Status::Fault);
+        assert_eq!(
+            of(&[FindingKind::SlowLink, FindingKind::Imbalance], Some("x")),
+            Status::Fault
+        );
     }
 }

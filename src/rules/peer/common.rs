@@ -25,3 +25,25 @@ pub(super) fn common_steps(logs: &Table) -> Vec<f64> {
     }
     steps
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_the_rows_on_another_level_or_becoming_slow_do_not_move_a_step() {
+        let logs = Table::fill(8, 40, |row, cells| {
+            for (t, cell) in cells.iter_mut().enumerate() {
+                let step = if t == 7 { 0.4 } else { 0.0 };
+                let level = if row < 4 { 0.3 } else { 0.0 };
+                let onset = if row % 2 == 0 && t >= 20 { 0.2 } else { 0.0 };
+                *cell = step + level + onset;
+            }
+        });
+        let steps = common_steps(&logs);
+        for (t, step) in steps.iter().enumerate() {
+            let expected = if t == 7 { 0.4 } else { 0.0 };
+            assert!((step - steps[0] - expected).abs() < 1e-12, "{t}: {step}");
+        }
+    }
+}

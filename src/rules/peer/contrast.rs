@@ -50,7 +50,10 @@ pub(super) struct Excess {
 
 impl Excess {
     /// Nothing to compare with.
-    pub const NONE: Self = Self { excess: f64::NAN, threshold: f64::INFINITY };
+    pub const NONE: Self = Self {
+        excess: f64::NAN,
+        threshold: f64::INFINITY,
+    };
 
     /// Whether it is beyond noise and floor.
     pub fn passes(&self) -> bool {
@@ -119,19 +122,40 @@ impl<'a> Contrasts<'a> {
                 let every = level.len().div_ceil(MOST_ROWS).max(1);
                 let rows: Vec<usize> = level.iter().copied().step_by(every).collect();
                 let sums = rows.iter().map(|&row| running_sums(&clean(row))).collect();
-                Usual { sums, rows, level: level.len() }
+                Usual {
+                    sums,
+                    rows,
+                    level: level.len(),
+                }
             })
             .collect();
-        let whole = PeersIn { centres: Vec::new(), distances: Vec::new(), usual: 0.0, freedom: 1.0, tests: 1.0, common: None };
+        let whole = PeersIn {
+            centres: Vec::new(),
+            distances: Vec::new(),
+            usual: 0.0,
+            freedom: 1.0,
+            tests: 1.0,
+            common: None,
+        };
         let single_steps = sorted(stages.iter().flat_map(|stage: &Usual| &stage.rows).flat_map(|&row| {
             let cells = factors.row(row);
             let middle = median(cells.iter().copied());
             cells.iter().map(move |cell| cell - middle)
         }));
-        let mut contrasts = Self { factors, noise, settings, stages, stage_of, in_level, whole, single_steps };
+        let mut contrasts = Self {
+            factors,
+            noise,
+            settings,
+            stages,
+            stage_of,
+            in_level,
+            whole,
+            single_steps,
+        };
         let mut whole = contrasts.peers_in(std::slice::from_ref(&(0..factors.columns())), TESTS_WHOLE);
         if whole.distances.len() >= FEW {
-            whole.common = Some(contrasts.threshold(usize::MAX, &whole.distances, whole.usual, whole.freedom, whole.tests));
+            whole.common =
+                Some(contrasts.threshold(usize::MAX, &whole.distances, whole.usual, whole.freedom, whole.tests));
         }
         contrasts.whole = whole;
         contrasts
@@ -151,7 +175,10 @@ impl<'a> Contrasts<'a> {
         let centre = centre(&self.stages[self.stage_of[row]].means(steps).1);
         // Most are no excess at all, which spares the rest.
         if !(own - centre > 0.0) || self.peers(row) == 0 {
-            return Excess { excess: own - centre, threshold: f64::INFINITY };
+            return Excess {
+                excess: own - centre,
+                threshold: f64::INFINITY,
+            };
         }
         let peers = self.peers_in(steps, self.searched(steps) * TESTS_STRETCH);
         self.held_against(row, own, &peers)
@@ -175,7 +202,10 @@ impl<'a> Contrasts<'a> {
             threshold *= TWO_ROWS;
         }
         let excess = own - peers.centres[self.stage_of[row]];
-        Excess { excess, threshold: threshold.max(self.settings.effect_floor) }
+        Excess {
+            excess,
+            threshold: threshold.max(self.settings.effect_floor),
+        }
     }
 
     fn peers_in(&self, steps: &[Range<usize>], tests: f64) -> PeersIn {
@@ -191,7 +221,14 @@ impl<'a> Contrasts<'a> {
         }
         let usual = self.error(steps).hypot(self.settings.usual_spread);
         let sure = (self.settings.usual_spread / usual).powi(2);
-        PeersIn { centres, distances, usual, freedom: FREEDOM_OF_NOISE + FREEDOM_OF_CHIPS * sure, tests, common: None }
+        PeersIn {
+            centres,
+            distances,
+            usual,
+            freedom: FREEDOM_OF_NOISE + FREEDOM_OF_CHIPS * sure,
+            tests,
+            common: None,
+        }
     }
 
     /// The row's change from `rest` to `steps` against everybody's, all stages together: what rows differ by lastingly
@@ -211,7 +248,10 @@ impl<'a> Contrasts<'a> {
         let centre = centre(&changes);
         let excess = own - if centre.is_finite() { centre } else { 0.0 };
         if !(excess > 0.0) {
-            return Excess { excess, threshold: f64::INFINITY };
+            return Excess {
+                excess,
+                threshold: f64::INFINITY,
+            };
         }
         let apart = apart(changes.len().max(2) - 1);
         let mut distances = Vec::new();
@@ -219,7 +259,10 @@ impl<'a> Contrasts<'a> {
         let usual = self.error(steps).hypot(self.error(rest));
         let tests = self.searched(steps) * TESTS_CHANGE;
         let threshold = self.threshold(row, &distances, usual, FREEDOM_OF_NOISE, tests) * apart;
-        Excess { excess, threshold: threshold.max(self.settings.effect_floor) }
+        Excess {
+            excess,
+            threshold: threshold.max(self.settings.effect_floor),
+        }
     }
 
     /// Whether `slow` of `steps` steps that lie by `excess` above what is usual are more than come by chance.
@@ -237,7 +280,11 @@ impl<'a> Contrasts<'a> {
         if seen <= usual {
             return false;
         }
-        let rest = if seen < 1.0 { (1.0 - seen) * ((1.0 - seen) / (1.0 - usual)).ln() } else { 0.0 };
+        let rest = if seen < 1.0 {
+            (1.0 - seen) * ((1.0 - seen) / (1.0 - usual)).ln()
+        } else {
+            0.0
+        };
         let divergence = seen * (seen / usual).ln() + rest;
         let places = (self.factors.columns() as f64 / steps as f64).max(1.0);
         let tests = self.factors.rows() as f64 * places * TESTS_STRETCH;
@@ -255,7 +302,11 @@ impl<'a> Contrasts<'a> {
             return 0.0;
         }
         let few = distances.len() < FEW;
-        let told: Vec<f64> = distances.iter().filter(|&&(of, _)| !few || of != row).map(|&(_, distance)| distance).collect();
+        let told: Vec<f64> = distances
+            .iter()
+            .filter(|&&(of, _)| !few || of != row)
+            .map(|&(_, distance)| distance)
+            .collect();
         let (seen, told) = spread(&told);
         let trust = self.settings.usual_spread_peers;
         let variance = (told * seen * seen + trust * usual * usual) / (told + trust);
@@ -281,7 +332,12 @@ impl Usual {
     /// The rows with a mean over the steps, and those means.
     fn means(&self, steps: &[Range<usize>]) -> (Vec<usize>, Vec<f64>) {
         let means = self.sums.iter().map(|sums| mean_of(sums, steps));
-        self.rows.iter().copied().zip(means).filter(|(_, mean)| mean.is_finite()).unzip()
+        self.rows
+            .iter()
+            .copied()
+            .zip(means)
+            .filter(|(_, mean)| mean.is_finite())
+            .unzip()
     }
 }
 
@@ -313,7 +369,11 @@ fn spread(distances: &[f64]) -> (f64, f64) {
     let count = distances.len();
     let sizes: Vec<f64> = distances.iter().map(|distance| distance.abs()).collect();
     if count < FEW {
-        return if count == 0 { (0.0, 0.0) } else { (MAD_TO_SD * low_median(sizes), count as f64) };
+        return if count == 0 {
+            (0.0, 0.0)
+        } else {
+            (MAD_TO_SD * low_median(sizes), count as f64)
+        };
     }
     let mut spread = MAD_TO_SD * median(sizes.iter().copied());
     if count >= MANY {
@@ -322,7 +382,10 @@ fn spread(distances: &[f64]) -> (f64, f64) {
         if lower_side < NARROWER * spread {
             spread = lower_side;
         }
-        let near = sizes.iter().filter(|&&size| size <= FAR * spread).map(|size| size * size);
+        let near = sizes
+            .iter()
+            .filter(|&&size| size <= FAR * spread)
+            .map(|size| size * size);
         // In ascending order, so that the order of rows can't change the last digit.
         spread = mean(sorted(near)).sqrt() / WITHOUT_FAR;
     }

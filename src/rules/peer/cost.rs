@@ -46,7 +46,10 @@ impl StepModel {
         });
         let modelled = longest(&lengths);
         let (_, steps) = job.step_seconds();
-        let ratios = steps.iter().zip(&modelled).map(|(step, modelled)| step / (modelled * units.unit_seconds));
+        let ratios = steps
+            .iter()
+            .zip(&modelled)
+            .map(|(step, modelled)| step / (modelled * units.unit_seconds));
         let stretch = median(ratios);
         Self {
             whole: modelled.iter().sum(),
@@ -114,7 +117,11 @@ impl StepModel {
     /// No more than the slow steps are longer than the others, where there are others.
     pub fn at_most_what_steps_show(&self, share: f64, slow: &[bool]) -> f64 {
         let those = |wanted: bool| {
-            let of = self.steps.iter().zip(slow).filter(move |&(step, &slow)| slow == wanted && step.is_finite());
+            let of = self
+                .steps
+                .iter()
+                .zip(slow)
+                .filter(move |&(step, &slow)| slow == wanted && step.is_finite());
             of.map(|(&step, _)| step)
         };
         if those(false).count() < LEAST_STEPS {
@@ -136,4 +143,31 @@ fn length(stages: impl Iterator<Item = f64>) -> f64 {
 /// The longest pipeline of each step.
 fn longest(lengths: &Table) -> Vec<f64> {
     lengths.map_columns(|column| column.fold(0.0, f64::max))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples::{job, verdict, with_steps};
+
+    fn cost(own: impl Fn(u32, usize) -> f64, stages: u32, step: impl Fn(usize) -> f64) -> f64 {
+        let verdict = verdict(&with_steps(job(stages, 8, 40, own), step));
+        verdict.findings[0].cost.expect("a cost")
+    }
+
+    #[test]
+    fn what_is_saved_is_a_share_of_the_step() {
+        // All of the step is computing of 3 s; one rank takes half as long again: a third of the step.
+        let throughout = cost(|rank, _| if rank == 2 { 1.5 } else { 1.0 }, 1, |_| 4.5);
+        assert!((throughout - 1.0 / 3.0).abs() < 0.03, "{throughout}");
+        // The step takes three times as long as the computing.
+        let in_part = cost(|rank, _| if rank == 2 { 1.5 } else { 1.0 }, 1, |_| 13.5);
+        assert!((in_part - 1.0 / 9.0).abs() < 0.02, "{in_part}");
+    }
+
+    #[test]
+    fn no_more_is_saved_than_the_steps_grew() {
+        let own = |rank, step| if rank == 2 && step >= 20 { 1.5 } else { 1.0 };
+        let grown = cost(own, 1, |step| if step >= 20 { 10.2 } else { 10.0 });
+        assert!((grown - 0.01).abs() < 0.001, "{grown}");
+    }
 }

@@ -52,9 +52,17 @@ mod tests {
     #[test]
     fn a_gap_parts_levels() {
         assert_eq!(fast(&[0.0, 0.01, 0.005, 0.012, 0.3, 0.31, 0.29, 0.32]), Some(4));
-        assert_eq!(fast(&[0.0, 0.004, 0.3, 0.31, 0.7, 0.71, 0.72, 0.73]), Some(2), "the lowest of several");
+        assert_eq!(
+            fast(&[0.0, 0.004, 0.3, 0.31, 0.7, 0.71, 0.72, 0.73]),
+            Some(2),
+            "the lowest of several"
+        );
         assert_eq!(fast(&[0.0, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06]), None, "no gap");
-        assert_eq!(fast(&[0.0, 0.3, 0.3, 0.31, 0.31, 0.32, 0.3, 0.3]), None, "one of eight is no level");
+        assert_eq!(
+            fast(&[0.0, 0.3, 0.3, 0.31, 0.31, 0.32, 0.3, 0.3]),
+            None,
+            "one of eight is no level"
+        );
     }
 
     #[test]

@@ -66,7 +66,10 @@ pub(super) fn without_load(
     if !(left < LOAD_LEAVES * before) {
         return None;
     }
-    let slopes = settings.uses(Ablation::Slopes).then(|| slopes(&deviations, places)).flatten();
+    let slopes = settings
+        .uses(Ablation::Slopes)
+        .then(|| slopes(&deviations, places))
+        .flatten();
     let sloped = slopes.and_then(|slopes| {
         let (left_with, residual) = about_pipelines(&deviations, &slopes, places);
         (left_with < SLOPES_LEAVE * left).then_some((slopes, residual))
@@ -117,7 +120,11 @@ fn about_pipelines(deviations: &Table, slopes: &[f64], places: &RowPlaces) -> (f
                 let column = members
                     .iter()
                     .map(|&row| deviations.row(row)[step] / slopes[places.stage_of[row]]);
-                if members.len() > 2 { median(column) } else { mean(column) }
+                if members.len() > 2 {
+                    median(column)
+                } else {
+                    mean(column)
+                }
             };
             (0..deviations.columns()).map(of_step).collect()
         })
@@ -155,7 +162,9 @@ fn slopes(deviations: &Table, places: &RowPlaces) -> Option<Vec<f64>> {
         .iter()
         .map(|members| {
             let mut of_stage = vec![None; count];
-            members.iter().for_each(|&row| of_stage[places.stage_of[row]] = Some(row));
+            members
+                .iter()
+                .for_each(|&row| of_stage[places.stage_of[row]] = Some(row));
             of_stage
         })
         .collect();
@@ -219,9 +228,13 @@ fn take_out(logs: &Table, slopes: &[f64], places: &RowPlaces) -> Table {
             .pipelines
             .iter()
             .map(|rows| {
-                let scaled = |&row: &usize, step: usize| (logs.row(row)[step] - levels[places.stage_of[row]]) / slope(row);
+                let scaled =
+                    |&row: &usize, step: usize| (logs.row(row)[step] - levels[places.stage_of[row]]) / slope(row);
                 let of_step = |step: usize| low_median(rows.iter().map(|row| scaled(row, step)));
-                (0..logs.columns()).map(of_step).map(|load| if load.is_finite() { load } else { 0.0 }).collect()
+                (0..logs.columns())
+                    .map(of_step)
+                    .map(|load| if load.is_finite() { load } else { 0.0 })
+                    .collect()
             })
             .collect();
     }
@@ -255,5 +268,8 @@ fn what_lasts(loads: &[Vec<f64>]) -> Vec<f64> {
         let apart = mean - middle;
         apart.signum() * (apart.abs() - tolerance).max(0.0)
     };
-    means.iter().map(|mean| Some(beyond(mean)).filter(|beyond| beyond.is_finite()).unwrap_or(0.0)).collect()
+    means
+        .iter()
+        .map(|mean| Some(beyond(mean)).filter(|beyond| beyond.is_finite()).unwrap_or(0.0))
+        .collect()
 }

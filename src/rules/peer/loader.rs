@@ -187,3 +187,69 @@ fn grown(series: &[f64], settings: &PeerSettings) -> Option<(f64, Vec<bool>)> {
     );
     (before.is_finite() && lasts).then_some((before, slow))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples::{job, verdict};
+    use crate::job::{Job, TimerTable};
+    use crate::verdict::{Cause, FindingKind};
+
+    /// A job of 16 ranks, eight a node, whose loaders take so many seconds beside 3 s of computing.
+    fn loading(of: impl Fn(u32, usize) -> f64) -> Job {
+        let mut job = job(1, 16, 60, |_, _| 1.0);
+        let seconds = ndarray::Array2::from_shape_fn((16, 60), |(rank, step)| {
+            of(rank as u32, step) * (1.0 + 0.1 * ((rank * 31 + step * 17) % 13) as f64 / 13.0)
+        });
+        job.timers.push(TimerTable {
+            name: "batch-generator".to_owned(),
+            seconds: seconds.clone(),
+        });
+        let forward = job
+            .timers
+            .iter_mut()
+            .find(|timer| timer.name == "forward-compute")
+            .expect("a timer");
+        forward.seconds += &seconds;
+        job.timers.sort_by(|a, b| a.name.cmp(&b.name));
+        job
+    }
+
+    #[test]
+    fn a_rank_that_loads_longer_than_its_peers_is_named() {
+        let verdict = verdict(&loading(|rank, _| if rank == 5 { 0.4 } else { 0.05 }));
+        assert_eq!((verdict.anomalies, verdict.cause), (vec![5], Cause::DataLoading));
+        assert_eq!(verdict.findings[0].timers[0].timer, "batch-generator");
+    }
+
+    #[test]
+    fn loading_that_grows_for_all_names_nobody() {
+        let verdict = verdict(&loading(|_, step| if step >= 30 { 0.5 } else { 0.05 }));
+        assert_eq!((verdict.anomalies, verdict.cause), (vec![], Cause::DataLoading));
+        let finding = &verdict.findings[0];
+        assert_eq!((finding.kind, finding.onset), (FindingKind::JobWide, Some(30)));
+        assert!(
+            finding.says.contains("on all ranks alike since iteration 30"),
+            "{}",
+            finding.says
+        );
+    }
+
+    #[test]
+    fn a_node_that_loads_longer_while_all_load_longer_is_found() {
+        let of = |rank, step| {
+            let all = if step >= 30 { 0.3 } else { 0.05 };
+            if rank >= 8 && step >= 30 { 2.0 * all } else { all }
+        };
+        let verdict = verdict(&loading(of));
+        assert_eq!(
+            (verdict.anomalies, verdict.cause),
+            ((8..16).collect::<Vec<_>>(), Cause::DataLoading)
+        );
+        assert_eq!(verdict.findings[0].nodes, ["n1"]);
+    }
+
+    #[test]
+    fn quick_loaders_are_no_finding() {
+        assert!(verdict(&loading(|_, _| 0.05)).findings.is_empty());
+    }
+}

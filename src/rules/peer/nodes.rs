@@ -21,7 +21,10 @@ const SHARE: f64 = 0.5;
 /// A node's fault without its short spells, if that lasts: single slow steps of several ranks meet by chance.
 fn of_full_spells(mut fault: Fault, slow_windows: &[Range<usize>], settings: &PeerSettings) -> Option<Fault> {
     if fault.lasting != Lasting::Throughout {
-        for run in runs(&fault.slow).into_iter().filter(|run| run.len() < settings.least_slow_columns()) {
+        for run in runs(&fault.slow)
+            .into_iter()
+            .filter(|run| run.len() < settings.least_slow_columns())
+        {
             fault.slow[run].fill(false);
         }
         fault.lasting = lasting(&fault.slow, slow_windows, &settings.persistence)?;
@@ -65,7 +68,10 @@ pub(super) fn told_by_their_node(
     let verdicts = judge(&rows, &everybody_is_one_level, settings).rows;
     let mut told = Vec::new();
     for (node, verdict) in verdicts.into_iter().enumerate() {
-        let Some(fault) = verdict.fault.and_then(|fault| of_full_spells(fault, slow_windows, settings)) else {
+        let Some(fault) = verdict
+            .fault
+            .and_then(|fault| of_full_spells(fault, slow_windows, settings))
+        else {
             continue;
         };
         let steps = runs(&fault.slow);
@@ -74,7 +80,9 @@ pub(super) fn told_by_their_node(
         let others = (0..on_node.len()).filter(|&other| other != node);
         let usual = median(others.map(|other| over(&|step| nodes.row(other)[step])));
         let wanted = SHARE * (shown - usual);
-        let own_excess = on_node[node].iter().filter_map(|&row| own.verdicts.rows[row].fault.as_ref());
+        let own_excess = on_node[node]
+            .iter()
+            .filter_map(|&row| own.verdicts.rows[row].fault.as_ref());
         let largest = own_excess.map(|fault| fault.excess.excess).fold(0.0, f64::max);
         let without_fault = |row: &&usize| own.verdicts.rows[**row].fault.is_none();
         for &row in on_node[node].iter().filter(without_fault) {

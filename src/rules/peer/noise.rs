@@ -33,11 +33,17 @@ impl Noise {
             let pairs: Vec<(usize, usize)> = (0..rows.rows()).flat_map(|a| (0..a).map(move |b| (a, b))).collect();
             let differences = Table::fill(pairs.len(), rows.columns(), |pair, cells| {
                 let (a, b) = (logs.row(pairs[pair].0), logs.row(pairs[pair].1));
-                cells.iter_mut().zip(a.iter().zip(b)).for_each(|(cell, (a, b))| *cell = a - b);
+                cells
+                    .iter_mut()
+                    .zip(a.iter().zip(b))
+                    .for_each(|(cell, (a, b))| *cell = a - b);
             });
             return Self::measure(rows.columns(), LEAST_BLOCKS_OF_PAIRS, |length| {
                 let of_row = differences.map(|_, cells| deviation_of_differences(&blocks(cells, length)));
-                of_row.into_iter().filter(|deviation| deviation.is_finite()).fold(f64::NAN, f64::min)
+                of_row
+                    .into_iter()
+                    .filter(|deviation| deviation.is_finite())
+                    .fold(f64::NAN, f64::min)
             });
         }
         Self::measure(rows.columns(), LEAST_BLOCKS, |length| {
@@ -75,7 +81,13 @@ impl Noise {
         let last = self.deviations.len() - 1;
         let at = (steps.ilog2() as usize).min(last);
         let here = self.deviations[at];
-        let falls = |ratio: f64| if ratio.is_finite() { ratio.clamp(0.5f64.sqrt(), 1.0) } else { 0.5f64.sqrt() };
+        let falls = |ratio: f64| {
+            if ratio.is_finite() {
+                ratio.clamp(0.5f64.sqrt(), 1.0)
+            } else {
+                0.5f64.sqrt()
+            }
+        };
         let ratio = match (at == last, last) {
             (true, 0) => f64::midpoint(0.5f64.sqrt(), 1.0),
             (true, _) => f64::midpoint(falls((here / self.deviations[0]).powf(1.0 / last as f64)), 1.0),
@@ -97,7 +109,10 @@ impl Noise {
 
 /// Means of neighbouring steps, `length` each; the first few steps that make no whole block are left out.
 fn blocks(cells: &[f64], length: usize) -> Vec<f64> {
-    cells[cells.len() % length..].chunks(length).map(|block| mean(block.iter().copied())).collect()
+    cells[cells.len() % length..]
+        .chunks(length)
+        .map(|block| mean(block.iter().copied()))
+        .collect()
 }
 
 fn deviation_of_blocks(blocks: &[f64]) -> f64 {
@@ -113,4 +128,54 @@ fn deviation_of_blocks(blocks: &[f64]) -> f64 {
 fn deviation_of_differences(blocks: &[f64]) -> f64 {
     let steps = blocks.windows(2).map(|pair| (pair[1] - pair[0]).abs());
     MAD_TO_SD * median(steps) / std::f64::consts::SQRT_2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::random::Random;
+
+    fn rows(count: usize, steps: usize, wander: f64) -> Table {
+        let drawn: Vec<Vec<f64>> = (0..count)
+            .map(|row| {
+                let mut random = Random::stream(7, "noise", &[row as u64]);
+                let mut level = 0.0;
+                (0..steps)
+                    .map(|_| {
+                        level = 0.95 * level + wander * random.normal();
+                        level + 0.01 * random.normal()
+                    })
+                    .collect()
+            })
+            .collect();
+        Table::fill(count, steps, |row, cells| cells.copy_from_slice(&drawn[row]))
+    }
+
+    #[test]
+    fn independent_steps_average_out_and_wandering_levels_do_not() {
+        let white = rows(16, 160, 0.0);
+        let noise = Noise::of(&white, &white, &[false; 16]);
+        assert!((noise.of_step() - 0.01).abs() < 0.002, "{noise:?}");
+        assert!((noise.error(16) - 0.0025).abs() < 0.001, "{noise:?}");
+        let wandering = rows(16, 160, 0.005);
+        let noise = Noise::of(&wandering, &wandering, &[false; 16]);
+        assert!(noise.error(16) > 0.008 && noise.inflation() > 4.0, "{noise:?}");
+        assert!(noise.error(100) < noise.error(16));
+    }
+
+    #[test]
+    fn a_row_that_changes_is_hardly_noise() {
+        let mut changed = rows(16, 160, 0.0);
+        changed.change(|row, cells| {
+            if row == 3 {
+                cells[80..].iter_mut().for_each(|cell| *cell += 1.0);
+            }
+        });
+        let noise = Noise::of(&changed, &changed, &[false; 16]);
+        assert!(noise.error(16) < 0.005, "{noise:?}");
+        // Of two rows a change of one is a change of both to each other.
+        let mut two = rows(2, 160, 0.0);
+        two.change(|row, cells| cells[80..].iter_mut().for_each(|cell| *cell += row as f64));
+        assert!(Noise::of(&two, &two, &[false; 2]).error(8) < 0.01);
+    }
 }

@@ -124,7 +124,9 @@ impl Detector for HeavyReplicas {
         let tell = |replica: &HeavyReplica| {
             let mut finding = seen.finding(FindingKind::Imbalance, Cause::DataImbalance);
             let units = replica.units.iter();
-            let ranks: Vec<usize> = units.flat_map(|&unit| seen.units.members[unit].iter().copied()).collect();
+            let ranks: Vec<usize> = units
+                .flat_map(|&unit| seen.units.members[unit].iter().copied())
+                .collect();
             seen.accuse(&mut finding, &ranks, &everywhere);
             let factor = replica.excess.exp();
             let mended: Vec<(usize, f64)> = replica.units.iter().map(|&unit| (unit, factor)).collect();

@@ -24,7 +24,8 @@ fn together<'a>(seen: &Seen<'a>) -> Vec<Vec<&'a SlowLoader>> {
     for loader in &seen.loading.slow {
         let node = |loader: &SlowLoader| &seen.job.nodes[loader.rank];
         let like = |group: &&mut Vec<&SlowLoader>| {
-            node(group[0]) == node(loader) && first(group[0]).abs_diff(first(loader)) < seen.settings.least_slow_columns()
+            node(group[0]) == node(loader)
+                && first(group[0]).abs_diff(first(loader)) < seen.settings.least_slow_columns()
         };
         match groups.iter_mut().find(like) {
             Some(group) => group.push(loader),
@@ -39,7 +40,13 @@ fn slow_loaders(seen: &Seen<'_>, loaders: &[&SlowLoader]) -> Finding {
     finding.named = true;
     let ranks: Vec<usize> = loaders.iter().map(|loader| loader.rank).collect();
     let mut by_excess = loaders.to_vec();
-    by_excess.sort_by(|a, b| a.fault.excess.excess.total_cmp(&b.fault.excess.excess).then(a.unit.cmp(&b.unit)));
+    by_excess.sort_by(|a, b| {
+        a.fault
+            .excess
+            .excess
+            .total_cmp(&b.fault.excess.excess)
+            .then(a.unit.cmp(&b.unit))
+    });
     let speaks = by_excess[by_excess.len() / 2];
     let slow = &speaks.fault.slow;
     seen.accuse(&mut finding, &ranks, slow);
@@ -52,9 +59,19 @@ fn slow_loaders(seen: &Seen<'_>, loaders: &[&SlowLoader]) -> Finding {
     finding.cost = Some(seen.model.at_most_what_steps_show(lost, slow));
     finding.timers = loading(seen, speaks).into_iter().collect();
     finding.factor = finding.timers.first().map(|timer| timer.factor);
-    let (verb, own) = if finding.ranks.len() == 1 { ("loads", "its") } else { ("load", "their") };
-    finding.onset = slow.first().is_some_and(|slow| !slow).then_some(finding.first_iteration).flatten();
-    let since = finding.onset.map_or(String::new(), |onset| format!(", since iteration {onset}"));
+    let (verb, own) = if finding.ranks.len() == 1 {
+        ("loads", "its")
+    } else {
+        ("load", "their")
+    };
+    finding.onset = slow
+        .first()
+        .is_some_and(|slow| !slow)
+        .then_some(finding.first_iteration)
+        .flatten();
+    let since = finding
+        .onset
+        .map_or(String::new(), |onset| format!(", since iteration {onset}"));
     finding.says = format!(
         "{} {verb} data for {:.1} % of the computing longer than {own} peers{since}, {}",
         who(&finding),
@@ -69,14 +86,22 @@ fn loading(seen: &Seen<'_>, loader: &SlowLoader) -> Option<TimerEvidence> {
     let timer = seen.job.timer(BATCH_GENERATOR)?;
     let seconds = |rank: usize| {
         let ran = timer.seconds.row(rank);
-        let cells = ran.iter().zip(&loader.fault.slow).filter(|&(&seconds, &slow)| slow && seconds > 0.0);
+        let cells = ran
+            .iter()
+            .zip(&loader.fault.slow)
+            .filter(|&(&seconds, &slow)| slow && seconds > 0.0);
         mean(cells.map(|(&seconds, _)| seconds))
     };
     let units = &seen.units;
     let accused: Vec<usize> = seen.loading.slow.iter().map(|loader| loader.unit).collect();
     let stage = &units.places.stages[units.places.stage_of[loader.unit]];
     let others = stage.iter().filter(|unit| accused.binary_search(unit).is_err());
-    let longest = |&unit: &usize| units.members[unit].iter().map(|&rank| seconds(rank)).fold(f64::NAN, f64::max);
+    let longest = |&unit: &usize| {
+        units.members[unit]
+            .iter()
+            .map(|&rank| seconds(rank))
+            .fold(f64::NAN, f64::max)
+    };
     let (mean_seconds, reference_seconds) = (seconds(loader.rank), low_median(others.map(longest)));
     (mean_seconds.is_finite() && reference_seconds.is_finite()).then(|| TimerEvidence {
         timer: BATCH_GENERATOR.to_owned(),
@@ -98,7 +123,9 @@ fn on_all(seen: &Seen<'_>, loading: &LoadingOfAll) -> Finding {
             seen.shows_in(&mut finding, &loading.slow);
             finding.onset = finding.first_iteration;
             finding.factor = Some(loading.share / before);
-            let onset = finding.onset.map_or(String::new(), |onset| format!(" since iteration {onset}"));
+            let onset = finding
+                .onset
+                .map_or(String::new(), |onset| format!(" since iteration {onset}"));
             format!(
                 "loading data takes {share:.1} % of the computing on {ranks}{onset}, {:.1} % before: \
                  storage or network got slower, no single rank did, in {} of {}",

@@ -52,7 +52,12 @@ impl Detector for SlowRanks {
 
 /// What a suspect is named for: the ranks that the vote confirms; without any it stays a mere suspect.
 fn confirmed(suspect: &Suspect, votes: &Votes) -> Vec<usize> {
-    suspect.ranks.iter().copied().filter(|&rank| votes.confirm(rank)).collect()
+    suspect
+        .ranks
+        .iter()
+        .copied()
+        .filter(|&rank| votes.confirm(rank))
+        .collect()
 }
 
 fn groups<'a>(seen: &Seen<'a>) -> Vec<Group<'a>> {
@@ -62,8 +67,16 @@ fn groups<'a>(seen: &Seen<'a>) -> Vec<Group<'a>> {
     for suspect in seen.suspects {
         let confirmed = confirmed(suspect, seen.votes);
         if suspect.one_of || confirmed.is_empty() {
-            let ranks = if confirmed.is_empty() { suspect.ranks.clone() } else { confirmed };
-            groups.push(Group { suspects: vec![suspect], ranks, what: What::Unit });
+            let ranks = if confirmed.is_empty() {
+                suspect.ranks.clone()
+            } else {
+                confirmed
+            };
+            groups.push(Group {
+                suspects: vec![suspect],
+                ranks,
+                what: What::Unit,
+            });
             continue;
         }
         let (first, last) = ends(&suspect.fault.slow);
@@ -85,13 +98,19 @@ fn groups<'a>(seen: &Seen<'a>) -> Vec<Group<'a>> {
 
 fn ends(slow: &[bool]) -> (usize, usize) {
     let runs = runs(slow);
-    (runs.first().map_or(0, |run| run.start), runs.last().map_or(0, |run| run.end))
+    (
+        runs.first().map_or(0, |run| run.start),
+        runs.last().map_or(0, |run| run.end),
+    )
 }
 
 /// Parts suspects that are slow in the same steps: a level, whole nodes, single units.
 fn parted<'a>(seen: &Seen<'a>, suspects: Vec<&'a Suspect>) -> Vec<Group<'a>> {
     let ranks_of = |suspects: &[&Suspect]| -> Vec<usize> {
-        let mut ranks: Vec<usize> = suspects.iter().flat_map(|suspect| confirmed(suspect, seen.votes)).collect();
+        let mut ranks: Vec<usize> = suspects
+            .iter()
+            .flat_map(|suspect| confirmed(suspect, seen.votes))
+            .collect();
         ranks.sort_unstable();
         ranks
     };
@@ -102,7 +121,11 @@ fn parted<'a>(seen: &Seen<'a>, suspects: Vec<&'a Suspect>) -> Vec<Group<'a>> {
     let large = all.len() >= LEAST_OF_LEVEL && all.len() as f64 >= LEVEL_SHARE * seen.job.ranks.len() as f64;
     if suspects.len() > MOST_FINDINGS || large && most - least < LIKE * middle {
         let what = if suspects.len() == 1 { What::Unit } else { What::Level };
-        return vec![Group { suspects, ranks: all, what }];
+        return vec![Group {
+            suspects,
+            ranks: all,
+            what,
+        }];
     }
     let mut named = vec![false; seen.job.ranks.len()];
     all.iter().for_each(|&rank| named[rank] = true);
@@ -114,11 +137,18 @@ fn parted<'a>(seen: &Seen<'a>, suspects: Vec<&'a Suspect>) -> Vec<Group<'a>> {
     let mut groups: Vec<Group<'a>> = Vec::new();
     let mut by_node = std::collections::BTreeMap::<&String, Vec<&'a Suspect>>::new();
     for suspect in suspects {
-        let on_one_node = suspect.ranks.iter().all(|&rank| &seen.job.nodes[rank] == node_of(suspect));
+        let on_one_node = suspect
+            .ranks
+            .iter()
+            .all(|&rank| &seen.job.nodes[rank] == node_of(suspect));
         if on_one_node && whole[node_of(suspect)] {
             by_node.entry(node_of(suspect)).or_default().push(suspect);
         } else {
-            groups.push(Group { ranks: confirmed(suspect, seen.votes), suspects: vec![suspect], what: What::Unit });
+            groups.push(Group {
+                ranks: confirmed(suspect, seen.votes),
+                suspects: vec![suspect],
+                what: What::Unit,
+            });
         }
     }
     groups.extend(by_node.into_values().map(|suspects| Group {
@@ -132,7 +162,13 @@ fn parted<'a>(seen: &Seen<'a>, suspects: Vec<&'a Suspect>) -> Vec<Group<'a>> {
 fn finding(seen: &Seen<'_>, group: &Group<'_>, reference: &mut Reference<'_>) -> Finding {
     // The one in the middle speaks for them all.
     let mut by_excess = group.suspects.clone();
-    by_excess.sort_by(|a, b| a.fault.excess.excess.total_cmp(&b.fault.excess.excess).then(a.unit.cmp(&b.unit)));
+    by_excess.sort_by(|a, b| {
+        a.fault
+            .excess
+            .excess
+            .total_cmp(&b.fault.excess.excess)
+            .then(a.unit.cmp(&b.unit))
+    });
     let speaks = by_excess[by_excess.len() / 2];
     let named = group.ranks.iter().all(|&rank| seen.votes.confirm(rank));
     let kind = match (named, speaks.one_of) {
@@ -154,9 +190,18 @@ fn finding(seen: &Seen<'_>, group: &Group<'_>, reference: &mut Reference<'_>) ->
     when(seen, &mut finding, speaks);
     finding.voters = seen.votes.voters as usize;
     let calls_all_slow = |ranks: &[crate::vote::RankBallot]| group.ranks.iter().all(|&rank| ranks[rank].slow);
-    let voted = seen.votes.algorithms.iter().filter(|algorithm| calls_all_slow(&algorithm.ranks));
+    let voted = seen
+        .votes
+        .algorithms
+        .iter()
+        .filter(|algorithm| calls_all_slow(&algorithm.ranks));
     finding.voted_by = voted.map(|algorithm| algorithm.name.to_owned()).collect();
-    let fewest = group.ranks.iter().map(|&rank| seen.votes.votes[rank]).min().unwrap_or(0);
+    let fewest = group
+        .ranks
+        .iter()
+        .map(|&rank| seen.votes.votes[rank])
+        .min()
+        .unwrap_or(0);
     finding.confidence = Some(confidence(speaks, fewest, seen.votes.voters));
     finding.timers = reference.compare(speaks);
     finding.says = says(seen, group, speaks, &finding);
@@ -184,7 +229,11 @@ fn says(seen: &Seen<'_>, group: &Group<'_>, suspect: &Suspect, finding: &Finding
     let fault = &suspect.fault;
     let several = finding.ranks.len() != 1 && finding.kind != FindingKind::OneOfGroup;
     let percent = format!("{:.1} %", 100.0 * fault.excess.excess.exp_m1());
-    let (verb, own) = if several { ("compute", "their") } else { ("computes", "its") };
+    let (verb, own) = if several {
+        ("compute", "their")
+    } else {
+        ("computes", "its")
+    };
     let against = match (fault.to_itself, group.what) {
         (true, _) => format!("slower than in {own} better part of the window"),
         (false, What::Level) => "slower than the others".to_owned(),
@@ -192,11 +241,24 @@ fn says(seen: &Seen<'_>, group: &Group<'_>, suspect: &Suspect, finding: &Finding
     };
     let subject = match (finding.kind, group.what) {
         (FindingKind::OneOfGroup, _) => format!("at least one of {}", who(finding)),
-        (_, What::Node) => format!("all ranks of {} ({})", words::nodes(&finding.nodes), words::ranks(&finding.ranks)),
-        (_, What::Level) => format!("{} of {}: {}", finding.ranks.len(), words::number(seen.job.ranks.len(), "rank"), who(finding)),
+        (_, What::Node) => format!(
+            "all ranks of {} ({})",
+            words::nodes(&finding.nodes),
+            words::ranks(&finding.ranks)
+        ),
+        (_, What::Level) => format!(
+            "{} of {}: {}",
+            finding.ranks.len(),
+            words::number(seen.job.ranks.len(), "rank"),
+            who(finding)
+        ),
         _ => who(finding),
     };
-    let mut says = format!("{subject} {verb} {percent} {against}{}, {}", span(finding, &fault.slow), how_often(finding));
+    let mut says = format!(
+        "{subject} {verb} {percent} {against}{}, {}",
+        span(finding, &fault.slow),
+        how_often(finding)
+    );
     if group.what == What::Level {
         says += if fills_its_nodes(seen, &group.ranks) {
             "; they fill their nodes, so these may be machines of another kind, or share what is slow"
@@ -205,7 +267,11 @@ fn says(seen: &Seen<'_>, group: &Group<'_>, suspect: &Suspect, finding: &Finding
         };
     }
     if finding.kind == FindingKind::Suspect {
-        says += if several { ", but most algorithms do not tell them apart" } else { ", but most algorithms do not tell it apart" };
+        says += if several {
+            ", but most algorithms do not tell them apart"
+        } else {
+            ", but most algorithms do not tell it apart"
+        };
     }
     says
 }
@@ -232,7 +298,11 @@ fn fills_its_nodes(seen: &Seen<'_>, ranks: &[usize]) -> bool {
 
 /// How sure a suspect is: by how far it passes the threshold and how many algorithms agree, half for one of a group.
 fn confidence(suspect: &Suspect, votes: u32, voters: u32) -> f64 {
-    let agreement = if voters == 0 { 0.5 } else { f64::from(votes) / f64::from(voters) };
+    let agreement = if voters == 0 {
+        0.5
+    } else {
+        f64::from(votes) / f64::from(voters)
+    };
     let sure = (1.0 - 0.5f64.powf(suspect.fault.excess.margin())) * (0.5 + 0.5 * agreement);
     let sure = if suspect.one_of { 0.5 * sure } else { sure };
     (1000.0 * sure).round() / 1000.0

@@ -123,8 +123,17 @@ fn once(rows: &Rows<'_>, noise: Noise, propose: &Propose<'_>, settings: &PeerSet
         without_spikes(factors.row(row), limit)
     });
     let penalty = PENALTY * (factors.columns() as f64).max(FEWEST_STEPS).ln() * step * step * noise.inflation();
-    let judge = Judge { rows, contrasts: &contrasts, lowest: &lowest, penalty, settings };
-    let judged = (0..factors.rows()).into_par_iter().map(|row| judge.row(row, limit)).collect();
+    let judge = Judge {
+        rows,
+        contrasts: &contrasts,
+        lowest: &lowest,
+        penalty,
+        settings,
+    };
+    let judged = (0..factors.rows())
+        .into_par_iter()
+        .map(|row| judge.row(row, limit))
+        .collect();
     let levels = levels
         .iter()
         .map(|level| lower(level.iter().map(|&row| medians[row]), FASTER_ROWS))
@@ -135,13 +144,23 @@ fn once(rows: &Rows<'_>, noise: Noise, propose: &Propose<'_>, settings: &PeerSet
 /// The rows of each stage's fast level.
 ///
 /// Where a gap may part levels the algorithms are asked; the lowest end that the gap allows and one of them proposes is it.
-fn fast_levels(rows: &Rows<'_>, medians: &[f64], noise: &Noise, propose: &Propose<'_>, settings: &PeerSettings) -> Vec<Vec<usize>> {
+fn fast_levels(
+    rows: &Rows<'_>,
+    medians: &[f64],
+    noise: &Noise,
+    propose: &Propose<'_>,
+    settings: &PeerSettings,
+) -> Vec<Vec<usize>> {
     let error = noise.error(rows.factors.columns());
     let mut orders: Vec<Vec<usize>> = rows
         .stages
         .iter()
         .map(|members| {
-            let mut order: Vec<usize> = members.iter().copied().filter(|&row| medians[row].is_finite()).collect();
+            let mut order: Vec<usize> = members
+                .iter()
+                .copied()
+                .filter(|&row| medians[row].is_finite())
+                .collect();
             order.sort_by(|&a, &b| medians[a].total_cmp(&medians[b]).then(a.cmp(&b)));
             order
         })
@@ -183,7 +202,12 @@ struct Judge<'a> {
 impl Judge<'_> {
     fn row(&self, row: usize, limit: f64) -> Judged {
         let raw = self.rows.factors.row(row);
-        let mut judged = Judged { whole: Excess::NONE, fault: None, passing: Vec::new(), changed: 0.0 };
+        let mut judged = Judged {
+            whole: Excess::NONE,
+            fault: None,
+            passing: Vec::new(),
+            changed: 0.0,
+        };
         let Some(cells) = filled(raw) else {
             return judged;
         };
@@ -249,7 +273,12 @@ impl Judge<'_> {
         } else {
             self.over(row, &slow, &best)
         };
-        judged.fault = Some(Fault { lasting: kind, slow, excess, to_itself });
+        judged.fault = Some(Fault {
+            lasting: kind,
+            slow,
+            excess,
+            to_itself,
+        });
         judged
     }
 
@@ -307,7 +336,11 @@ impl Judge<'_> {
 
     /// Whether any steps of the row lie high enough to be looked at: above its stage's lowest level, or above its own.
     fn may_be_slow(&self, row: usize, cells: &[f64], alone: bool) -> bool {
-        let base = if alone { lower(cells.iter().copied(), BETTER_STEPS) } else { self.lowest[self.rows.stage_of[row]] };
+        let base = if alone {
+            lower(cells.iter().copied(), BETTER_STEPS)
+        } else {
+            self.lowest[self.rows.stage_of[row]]
+        };
         let length = self.settings.least_slow_columns().min(cells.len()).max(1);
         let mut sum: f64 = cells[..length].iter().sum();
         let mut most = sum;
@@ -324,10 +357,18 @@ impl Judge<'_> {
             return false;
         }
         let base = mean(cells.iter().copied()) - whole.excess;
-        let rest: Vec<f64> = cells.iter().zip(slow).filter(|&(_, &slow)| !slow).map(|(cell, _)| cell - base).collect();
+        let rest: Vec<f64> = cells
+            .iter()
+            .zip(slow)
+            .filter(|&(_, &slow)| !slow)
+            .map(|(cell, _)| cell - base)
+            .collect();
         let least = self.settings.persistence.lasting_share * cells.len() as f64;
         let still = (rest.len() as f64) < least || mean(rest.iter().copied()) > SLOW_FROM * whole.excess;
-        let above = cells.iter().filter(|&&cell| cell - base > SLOW_FROM * whole.excess).count();
+        let above = cells
+            .iter()
+            .filter(|&&cell| cell - base > SLOW_FROM * whole.excess)
+            .count();
         still && above as f64 >= least
     }
 }
@@ -391,4 +432,83 @@ fn without_spikes(cells: &[f64], limit: f64) -> Vec<f64> {
             }
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples::{job, verdict};
+    use crate::verdict::{Cause, Lasting, Status};
+
+    fn lasting(own: impl Fn(u32, usize) -> f64, iterations: usize) -> (Vec<usize>, Option<Lasting>, Option<bool>) {
+        let verdict = verdict(&job(1, 16, iterations, own));
+        let first = verdict.findings.iter().find(|finding| finding.named);
+        (
+            verdict.anomalies,
+            first.and_then(|finding| finding.lasting),
+            first.and_then(|finding| finding.ended),
+        )
+    }
+
+    #[test]
+    fn what_lasts_to_the_end_is_named_however_late_it_began() {
+        let named = lasting(|rank, t| if rank == 4 && t >= 270 { 1.5 } else { 1.0 }, 300);
+        assert_eq!(named, (vec![4], Some(Lasting::ToTheEnd), Some(false)));
+    }
+
+    #[test]
+    fn what_comes_back_is_one_finding() {
+        let on = |t: usize| t % 20 < 6;
+        let named = lasting(|rank, t| if rank == 4 && on(t) { 1.5 } else { 1.0 }, 60);
+        assert_eq!((named.0, named.1), (vec![4], Some(Lasting::Recurring)));
+        let flaky = lasting(|rank, t| if rank == 4 && (t * 7) % 5 < 2 { 1.08 } else { 1.0 }, 60);
+        assert_eq!(flaky.0, [4]);
+    }
+
+    #[test]
+    fn what_ended_is_named_where_it_covers_a_third_of_the_window() {
+        let ended = lasting(|rank, t| if rank == 4 && (5..30).contains(&t) { 1.2 } else { 1.0 }, 60);
+        assert_eq!(ended, (vec![4], Some(Lasting::Long), Some(true)));
+        let passed = lasting(|rank, t| if rank == 4 && (5..13).contains(&t) { 1.2 } else { 1.0 }, 60);
+        assert_eq!(passed.0, [0usize; 0]);
+    }
+
+    #[test]
+    fn half_of_the_ranks_on_a_slower_level_are_named_in_one_finding() {
+        let verdict = verdict(&job(1, 16, 40, |rank, _| if rank % 2 == 0 { 1.6 } else { 1.0 }));
+        assert_eq!(verdict.anomalies, (0..16).step_by(2).collect::<Vec<_>>());
+        assert_eq!((verdict.status, verdict.cause), (Status::Fault, Cause::Compute));
+        let named: Vec<_> = verdict.findings.iter().filter(|finding| finding.named).collect();
+        assert_eq!(named.len(), 1, "{named:?}");
+        assert!(named[0].says.contains("a level of their own"), "{}", named[0].says);
+    }
+
+    #[test]
+    fn one_of_two_ranks_that_becomes_slow_is_told_by_its_own_change() {
+        let verdict = verdict(&job(1, 2, 60, |rank, t| if rank == 1 && t >= 30 { 1.3 } else { 1.0 }));
+        assert_eq!(verdict.anomalies, [1]);
+        assert_eq!(verdict.findings[0].onset, Some(30));
+    }
+
+    #[test]
+    fn a_whole_stage_that_becomes_slow_is_told_by_the_others() {
+        let own = |rank: u32, t| if rank / 8 == 1 && t >= 20 { 1.2 } else { 1.0 };
+        let verdict = verdict(&job(4, 8, 48, own));
+        assert_eq!(verdict.anomalies, (8..16).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn pauses_and_checkpoints_name_nobody() {
+        let pauses = |rank: u32, t: usize| {
+            if (rank as usize * 13 + t * 7) % 31 == 0 {
+                1.6
+            } else {
+                1.0
+            }
+        };
+        assert!(lasting(pauses, 60).0.is_empty());
+        let checkpoints = |rank, t: usize| if rank == 0 && t % 10 == 0 { 4.0 } else { 1.0 };
+        assert!(lasting(checkpoints, 60).0.is_empty());
+        let together = |_, t: usize| if (20..30).contains(&t) { 1.4 } else { 1.0 };
+        assert!(lasting(together, 60).0.is_empty());
+    }
 }

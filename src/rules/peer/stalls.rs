@@ -17,7 +17,10 @@ pub(super) struct Stalls;
 
 impl Detector for Stalls {
     fn find(&self, seen: &Seen<'_>) -> Vec<Finding> {
-        long_steps(seen.job.steps()).iter().map(|step| stall(seen, step)).collect()
+        long_steps(seen.job.steps())
+            .iter()
+            .map(|step| stall(seen, step))
+            .collect()
     }
 }
 
@@ -45,7 +48,10 @@ fn stall(seen: &Seen<'_>, step: &LongStep) -> Finding {
             let mut slow = vec![false; seen.job.iterations.len()];
             slow[place] = true;
             seen.accuse(&mut finding, &ranks, &slow);
-            format!("iteration {iteration} took {lost:.1} s longer than usual, in {part} of {}", who(&finding))
+            format!(
+                "iteration {iteration} took {lost:.1} s longer than usual, in {part} of {}",
+                who(&finding)
+            )
         }
         None => format!("iteration {iteration} took {lost:.1} s longer than usual on all ranks"),
     };
@@ -85,7 +91,16 @@ mod tests {
     fn a_stall_of_some_ranks_is_told_as_theirs() {
         let own = |rank, step| if step == 7 && rank < 2 { 31.0 } else { 1.0 };
         let job = with_steps(job(1, 8, 20, own), |step| if step == 7 { 65.0 } else { 5.0 });
-        let says = &verdict(&job).findings.iter().find(|finding| finding.says.contains("longer")).expect("a stall").says.clone();
-        assert!(says.ends_with("in the backward pass of ranks 0 and 1 on node n0"), "{says}");
+        let says = &verdict(&job)
+            .findings
+            .iter()
+            .find(|finding| finding.says.contains("longer"))
+            .expect("a stall")
+            .says
+            .clone();
+        assert!(
+            says.ends_with("in the backward pass of ranks 0 and 1 on node n0"),
+            "{says}"
+        );
     }
 }

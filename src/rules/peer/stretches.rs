@@ -54,3 +54,31 @@ pub(super) fn stretches(values: &[f64], penalty: f64) -> Vec<Range<usize>> {
     found.reverse();
     found
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cut(values: &[f64]) -> Vec<Range<usize>> {
+        stretches(values, 0.01)
+    }
+
+    #[test]
+    fn levels_are_told_apart() {
+        let wave = |t: usize| 0.01 * ((t * 7 % 5) as f64 / 5.0 - 0.4);
+        let level = |t: usize| if (20..30).contains(&t) { 0.5 } else { 0.0 };
+        let values: Vec<f64> = (0..50).map(|t| level(t) + wave(t)).collect();
+        assert_eq!(cut(&values), [0..20, 20..30, 30..50]);
+        let even: Vec<f64> = (0..50).map(wave).collect();
+        assert_eq!(cut(&even), [0..50]);
+    }
+
+    #[test]
+    fn one_step_may_be_a_stretch_and_all_steps_are_covered() {
+        let mut values = vec![0.0; 9];
+        values[4] = 1.0;
+        assert_eq!(cut(&values), [0..4, 4..5, 5..9]);
+        assert_eq!(cut(&[7.0]), [0..1]);
+        assert!(cut(&[]).is_empty());
+    }
+}

@@ -99,9 +99,15 @@ impl Evidence {
         let stage = &units.places.stages[units.places.stage_of[units.unit_of[members[0]]]];
         let peers = stage.iter().flat_map(|&unit| units.members[unit].iter().copied());
         let usual = lower(peers.map(|rank| in_slow_steps(ranks, rank, fault)), 0.35);
-        let own: Vec<f64> = members.iter().map(|&rank| in_slow_steps(ranks, rank, fault) - usual).collect();
+        let own: Vec<f64> = members
+            .iter()
+            .map(|&rank| in_slow_steps(ranks, rank, fault) - usual)
+            .collect();
         let those = |wanted: &dyn Fn(usize) -> bool| -> Vec<usize> {
-            (0..members.len()).filter(|&at| wanted(at)).map(|at| members[at]).collect()
+            (0..members.len())
+                .filter(|&at| wanted(at))
+                .map(|at| members[at])
+                .collect()
         };
         let share = MEMBER_SHARE * fault.excess.excess;
         let threshold = |at: usize| ranks.verdicts.rows[members[at]].whole.threshold;
@@ -135,7 +141,9 @@ impl Evidence {
             .filter_map(|&rank| Some((rank, ranks.verdicts.rows[rank].fault.as_ref()?)))
             .filter(|(_, fault)| leans(fault))
             .collect();
-        let (_, worst) = hit.iter().max_by(|a, b| a.1.excess.excess.total_cmp(&b.1.excess.excess))?;
+        let (_, worst) = hit
+            .iter()
+            .max_by(|a, b| a.1.excess.excess.total_cmp(&b.1.excess.excess))?;
         Some(Suspect {
             unit,
             ranks: hit.iter().map(|&(rank, _)| rank).collect(),

@@ -45,7 +45,11 @@ fn spell(seen: &Seen<'_>, unit: usize) -> Option<Finding> {
         "{} {was} slow for {} and {}",
         who(&finding),
         words::number(finding.slow_iterations.unwrap_or(0), "iteration"),
-        if recovered { "recovered" } else { "may still be: the window ends too soon to tell" },
+        if recovered {
+            "recovered"
+        } else {
+            "may still be: the window ends too soon to tell"
+        },
     );
     Some(finding)
 }
@@ -74,6 +78,10 @@ mod tests {
         let late = |rank, step| if rank == 4 && step >= 27 { 2.0 } else { 1.0 };
         let verdict = verdict(&job(1, 16, 30, late));
         assert!(verdict.anomalies.is_empty());
-        assert!(verdict.findings[0].says.contains("may still be"), "{:?}", verdict.findings[0]);
+        assert!(
+            verdict.findings[0].says.contains("may still be"),
+            "{:?}",
+            verdict.findings[0]
+        );
     }
 }

@@ -140,7 +140,10 @@ pub(super) fn saturated(evidence: &Evidence, units: &Units, suspects: &[Suspect]
     for (unit, members) in units.members.iter().enumerate() {
         let shown = evidence.units.verdicts.rows[unit].whole.margin();
         for &rank in members {
-            let by_qkv = evidence.ranks.as_ref().map(|ranks| ranks.verdicts.rows[rank].whole.margin());
+            let by_qkv = evidence
+                .ranks
+                .as_ref()
+                .map(|ranks| ranks.verdicts.rows[rank].whole.margin());
             // Inside a unit only what is the rank's own tells.
             let own = if members.len() == 1 {
                 shown
