@@ -131,7 +131,7 @@ fn stalls_and_restarts_are_told_apart() {
     let told: Vec<i64> = times.stalls.iter().map(|stall| stall.iteration).collect();
     assert_eq!(
         (told, times.windows.len(), times.restarts.len()),
-        (vec![30], 0, 0),
+        (vec![30, 40], 0, 0),
         "{times:?}"
     );
 

@@ -1,12 +1,12 @@
 //! Ranks that a restart moved to another node: where they were, and when.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Job;
-use super::kept::Latest;
+use super::collect::Collector;
 use super::runs::Runs;
 use crate::contract::metrics::UNKNOWN_NODE;
 
@@ -22,26 +22,44 @@ pub struct Move {
 }
 
 /// The moves between the kept runs, by rank and iteration.
-pub(super) fn moves(ranks: &[u32], seen: &Latest<(u32, u32), String>, kept: &BTreeSet<u32>, runs: &Runs) -> Vec<Move> {
-    // (rank, place of the run in the order) -> node
-    let mut stood = BTreeMap::<(u32, usize), &str>::new();
-    for ((run, rank), (_, node)) in seen {
-        let order = runs.order.get(*run as usize).copied().flatten();
-        if let Some(order) = order.filter(|_| kept.contains(run) && ranks.binary_search(rank).is_ok()) {
-            stood.insert((*rank, order), node);
+pub(super) fn moves(ranks: &[u32], collected: &Collector<'_>, kept: &BTreeSet<u32>, runs: &Runs) -> Vec<Move> {
+    if kept.len() < 2 {
+        return Vec::new();
+    }
+    let order = |run: u32| runs.order.get(run as usize).copied().flatten();
+    let mut in_order: Vec<(usize, u32)> = kept.iter().filter_map(|&run| Some((order(run)?, run))).collect();
+    in_order.sort_unstable();
+    let stood: Vec<(i64, Vec<Option<u32>>)> = in_order
+        .into_iter()
+        .map(|(order, run)| {
+            let nodes = collected.seen.nodes(ranks, &[run].into(), &collected.node_names);
+            (runs.runs[order].first_iteration, nodes)
+        })
+        .collect();
+    between(ranks, &stood, &collected.node_names.names)
+}
+
+/// The moves of ranks whose nodes (codes of `names`) were these from these iterations on.
+fn between(ranks: &[u32], stood: &[(i64, Vec<Option<u32>>)], names: &[String]) -> Vec<Move> {
+    let mut moves = Vec::new();
+    for (place, &rank) in ranks.iter().enumerate() {
+        let mut last: Option<u32> = None;
+        for (iteration, nodes) in stood {
+            // A run in which a rank wrote no node moves it nowhere.
+            let Some(node) = nodes[place] else {
+                continue;
+            };
+            if let Some(from) = last.filter(|&from| from != node) {
+                moves.push(Move {
+                    rank,
+                    from: names[from as usize].clone(),
+                    iteration: *iteration,
+                });
+            }
+            last = Some(node);
         }
     }
-    let stood: Vec<(&(u32, usize), &&str)> = stood.iter().collect();
-    let moved = |pair: &[(&(u32, usize), &&str)]| {
-        let ((rank, _), from) = pair[0];
-        let ((same, order), to) = pair[1];
-        (rank == same && from != to).then(|| Move {
-            rank: *rank,
-            from: (*from).to_owned(),
-            iteration: runs.runs[*order].first_iteration,
-        })
-    };
-    stood.windows(2).filter_map(moved).collect()
+    moves
 }
 
 impl Job {
@@ -82,35 +100,18 @@ impl Job {
 
 #[cfg(test)]
 mod tests {
-    use super::super::kept::RunExtent;
     use super::*;
 
     #[test]
     fn a_restart_that_changes_nodes_is_a_move() {
-        let extent = |first_time, first_iteration| {
-            Some(RunExtent {
-                first_time,
-                last_time: 99,
-                first_iteration,
-                last_iteration: 50,
-            })
-        };
-        let runs = Runs::new(&["a".to_owned(), "b".to_owned()], &[extent(1, 0), extent(5, 20)], 0);
-        let seen: Latest<(u32, u32), String> = [
-            ((0, 3), (1, "old".to_owned())),
-            ((1, 3), (7, "spare".to_owned())),
-            ((0, 4), (1, "same".to_owned())),
-            ((1, 4), (7, "same".to_owned())),
-        ]
-        .into_iter()
-        .collect();
-        let moved = moves(&[3, 4], &seen, &[0, 1].into(), &runs);
+        let names = ["old".to_owned(), "spare".to_owned(), "same".to_owned()];
+        let stood = [(0, vec![Some(0), Some(2), Some(0)]), (20, vec![Some(1), Some(2), None])];
         let expected = Move {
             rank: 3,
             from: "old".to_owned(),
             iteration: 20,
         };
-        assert_eq!(moved, [expected]);
-        assert!(moves(&[3, 4], &seen, &[1].into(), &runs).is_empty());
+        assert_eq!(between(&[3, 4, 5], &stood, &names), [expected]);
+        assert!(between(&[3, 4, 5], &stood[..1], &names).is_empty());
     }
 }
