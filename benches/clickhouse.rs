@@ -2,6 +2,9 @@
 //! as rows and as tables that the server makes. Run with `cargo bench --bench clickhouse` (Linux); `-- 10240 100000`
 //! chooses numbers of ranks. The server works on the same processors, so that wall times hold both.
 
+#[path = "../tests/common/mod.rs"]
+#[allow(dead_code, reason = "the tests use the rest")]
+mod common;
 mod measured;
 #[path = "../tests/clickhouse/server.rs"]
 #[allow(dead_code, reason = "the tests use the rest")]

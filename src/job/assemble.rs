@@ -11,6 +11,7 @@ use super::calls::{self, CallTable};
 use super::collect::Collector;
 use super::counted::{CountedRuns, CountedSteps, Fate};
 use super::fill::{Filler, without_empty_ranks};
+use super::moves::{Move, moves};
 use super::quality::DataQuality;
 use super::reduced::Reduced;
 use super::runs::{Run, Runs};
@@ -41,6 +42,8 @@ pub struct Job {
     pub ranks: Vec<u32>,
     /// Node of each rank: that of its latest row.
     pub nodes: Vec<String>,
+    /// Ranks that restarts moved to other nodes, by rank and iteration.
+    pub moves: Vec<Move>,
     /// Iterations with a timer row in the window, ascending.
     pub iterations: Vec<i64>,
     /// Time of the latest row of each iteration, parallel to `iterations`.
@@ -148,6 +151,7 @@ impl Job {
         Ok(Self {
             id: collected.job.clone().unwrap_or_default(),
             nodes: belongs::nodes(&ranks, collected, kept),
+            moves: moves(&ranks, collected, kept, runs),
             ranks,
             iterations,
             iteration_times,

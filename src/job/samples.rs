@@ -32,6 +32,7 @@ impl Job {
             },
             runs: Vec::new(),
             quality: DataQuality::default(),
+            moves: Vec::new(),
             reduced: None,
         }
     }

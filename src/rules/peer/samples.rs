@@ -8,7 +8,7 @@ use crate::rules::Verdict;
 
 /// A job of `stages` x `pipelines` single ranks, eight a node, with about one per cent of noise; `own(rank, step)`
 /// multiplies a rank's forward, backward and qkv. Rank = stage x pipelines + pipeline.
-pub(super) fn job(stages: u32, pipelines: u32, iterations: usize, own: impl Fn(u32, usize) -> f64) -> Job {
+pub(in crate::rules) fn job(stages: u32, pipelines: u32, iterations: usize, own: impl Fn(u32, usize) -> f64) -> Job {
     let mut state = 7u64;
     let mut draw = || {
         state = state
@@ -27,11 +27,11 @@ pub(super) fn job(stages: u32, pipelines: u32, iterations: usize, own: impl Fn(u
 }
 
 /// The job with the step time of all ranks.
-pub(super) fn with_steps(job: Job, seconds: impl Fn(usize) -> f64) -> Job {
+pub(in crate::rules) fn with_steps(job: Job, seconds: impl Fn(usize) -> f64) -> Job {
     job.with_timer(INTERVAL_TIME, |_, step| seconds(step))
 }
 
 /// The verdict with default settings and all algorithms.
-pub(super) fn verdict(job: &Job) -> Verdict {
+pub(in crate::rules) fn verdict(job: &Job) -> Verdict {
     judge(job, &PeerSettings::default(), registry())
 }
