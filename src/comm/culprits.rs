@@ -9,14 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::collectives::Collectives;
 use super::flows::Flow;
+use super::thresholds::{MOST_LINKS, SHARE_OF_LINKS, SHARE_OF_NODE};
 use crate::job::Job;
-
-/// Share of the flows of a node that must be slow: a route may miss the fault.
-const SHARE_OF_NODE: f64 = 0.8;
-/// Most links that may be slow without a rank or node behind them, and the least share of all links that is too many:
-/// beyond both they differ in kind, as those inside and between racks.
-const MOST_LINKS: usize = 3;
-const SHARE_OF_LINKS: f64 = 0.1;
 
 /// What is slow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
