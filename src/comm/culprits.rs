@@ -283,3 +283,7 @@ impl Culprit {
         self.ends.iter().all(|end| end.ranks.iter().all(slow))
     }
 }
+
+#[cfg(test)]
+#[path = "culprits_tests.rs"]
+mod tests;

@@ -300,3 +300,7 @@ fn fused_agree(measured: &Measured, slow: &SlowFlow, usual: f64) -> bool {
     let disagree = seconds.ln() - usual.ln() < FUSED_SHARE * slow.factor.ln();
     !disagree
 }
+
+#[cfg(test)]
+#[path = "flows_tests.rs"]
+mod tests;

@@ -12,6 +12,8 @@ mod cost;
 pub mod culprits;
 mod findings;
 pub mod flows;
+#[cfg(test)]
+mod group_tests;
 mod groups;
 mod lanes;
 pub mod links;
@@ -148,7 +150,7 @@ fn one_stage(job: &Job, persistence: &Persistence, computing: &SlowComputing) ->
     let steps = Steps::of(job, f64::NAN);
     let groups = groups::judge(job, &BTreeSet::new(), computing, &steps, persistence);
     let also = if groups.told.is_empty() {
-        "too few groups to compare their collectives".to_owned()
+        "too few data-parallel groups to compare their collectives".to_owned()
     } else {
         groups.told.join("; ")
     };

@@ -10,6 +10,7 @@ use super::collectives::Collectives;
 use super::flows::{Comparison, SlowFlow, logs};
 use super::thresholds::{
     BETTER_QUANTILE, CHANGE_DEVIATIONS, LEAST_FACTOR_OF_ALL, LEAST_FACTOR_OF_FEW, LEAST_RECENT, LEAST_SIDE, STEADY,
+    WORK_SHARE,
 };
 use crate::contract::timers::PASSES;
 use crate::job::Job;
@@ -110,8 +111,10 @@ fn usual_work(job: &Job, stage: u32) -> f64 {
 
 /// What the groups beside one take in each step, log; NaN without any.
 struct Others {
-    /// The slowest, with what the group's stage computes longer.
+    /// The slowest.
     slowest: Vec<f64>,
+    /// The slowest, with what the group's stage asks for beyond theirs.
+    expected: Vec<f64>,
     /// The median.
     usual: Vec<f64>,
 }
@@ -119,17 +122,19 @@ struct Others {
 impl Others {
     fn of(rows: &[Vec<f64>], work: &[f64], known: &[usize], group: usize) -> Self {
         let asked_for = |other: usize| {
-            let more = work[group] - work[other];
+            let more = WORK_SHARE * (work[group] - work[other]);
             if more > 0.0 { more } else { 0.0 }
         };
         let others = || known.iter().copied().filter(|&other| other != group);
         let steps = 0..rows[group].len();
-        let slowest = |step: usize| {
+        let slowest = |step: usize, asked: bool| {
+            let asked_for = |other: usize| if asked { asked_for(other) } else { 0.0 };
             let expected = others().map(|other| rows[other][step] + asked_for(other));
             expected.fold(f64::NAN, f64::max)
         };
         Self {
-            slowest: steps.clone().map(slowest).collect(),
+            slowest: steps.clone().map(|step| slowest(step, false)).collect(),
+            expected: steps.clone().map(|step| slowest(step, true)).collect(),
             usual: steps
                 .map(|step| median(others().map(|other| rows[other][step])))
                 .collect(),
@@ -138,12 +143,13 @@ impl Others {
 
     /// What is known of a row that exceeds the slowest of them, lastingly.
     fn are_exceeded(&self, row: &[f64], persistence: &Persistence) -> Option<SlowFlow> {
-        let row: Vec<f64> = row.iter().zip(&self.slowest).map(|(log, usual)| log - usual).collect();
-        let level = high_levels(&row)
+        let over = |usual: &[f64]| -> Vec<f64> { row.iter().zip(usual).map(|(log, usual)| log - usual).collect() };
+        let more = over(&self.expected);
+        let level = high_levels(&more)
             .into_iter()
             .find(|&level| level > LEAST_FACTOR_OF_FEW.ln())?;
-        let steps = SlowSteps::of(&row, 0.0, level, persistence);
-        finished(&row, 0.0, &self.slowest, steps, LEAST_FACTOR_OF_FEW)
+        let steps = SlowSteps::of(&more, 0.0, level, persistence);
+        finished(&over(&self.slowest), 0.0, &self.slowest, steps, LEAST_FACTOR_OF_FEW)
     }
 }
 

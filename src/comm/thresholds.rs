@@ -29,8 +29,11 @@ pub const WAY_REPLICAS: usize = 2;
 /// Factor over the other groups from which a collective tells an end of a link.
 pub const TELLING_FACTOR: f64 = 1.5;
 /// Least factor of a collective over those of other stages, or over its own before. Half the speed of the network is 2
-/// less what a collective takes besides the network; stages differ by less where their computing doesn't tell it.
-pub const LEAST_FACTOR_OF_FEW: f64 = 1.7;
+/// less what a collective takes besides the network.
+pub const LEAST_FACTOR_OF_FEW: f64 = 1.5;
+/// Share (of the logarithm) of what a stage computes longer than another that its collectives may take longer for it: more
+/// layers are more parameters, but the output layer computes much and holds no more than the first stage's embedding.
+pub const WORK_SHARE: f64 = 0.5;
 /// Least factor of all groups together over themselves before: without a group beside them that stays as it was, work that
 /// changed is the likelier reason.
 pub const LEAST_FACTOR_OF_ALL: f64 = 2.0;
