@@ -18,6 +18,7 @@ use crate::job::{IterationRange, Job, JobError, Reduction, Selection, SlowWindow
 use crate::report::{Asked, Report, ResultFolder, json_line, text};
 use crate::rules::{self, RulesSettings};
 use crate::source::{Micros, timestamp};
+use crate::verdict::Status;
 
 /// Arguments of `analyze`, as typed.
 #[derive(Debug, Args)]
@@ -66,7 +67,7 @@ pub struct AnalyzeArgs {
     /// Form of the summary on standard output
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
-    /// Exit with 1 when somebody stands out
+    /// Exit with 1 when the status is fault
     #[arg(long)]
     exit_code: bool,
     /// Threads [default: one a processor]
@@ -179,8 +180,7 @@ pub fn run(args: &AnalyzeArgs) -> anyhow::Result<Exit> {
     if let Some(folder) = &request.folder {
         tell(format_args!("results in {}", folder.path().display()));
     }
-    let found_somebody = !summary.anomaly_ranks.is_empty() || !summary.anomaly_nodes.is_empty();
-    Ok(if args.exit_code && found_somebody {
+    Ok(if args.exit_code && summary.status == Status::Fault {
         Exit::AnomaliesFound
     } else {
         Exit::Success

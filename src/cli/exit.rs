@@ -16,9 +16,9 @@ use crate::sweep::SweepError;
 /// How the program ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// 0: done; with `--exit-code`: done and nobody stands out.
+    /// 0: done; with `--exit-code`: done and the status is not `fault`.
     Success,
-    /// 1: with `--exit-code`, somebody stands out.
+    /// 1: with `--exit-code`, the status is `fault`.
     AnomaliesFound,
     /// 1: with `score --fail-under`, too few jobs are exact.
     BelowTarget,
@@ -48,8 +48,8 @@ impl From<Exit> for ExitCode {
 /// The table of exit codes for `--help`.
 pub(super) const HELP: &str = "\
 Exit codes:
-  0  done (with --exit-code: and nobody stands out)
-  1  with --exit-code: somebody stands out; with score --fail-under: too few jobs are exact
+  0  done (with --exit-code: and the status is not fault; whether it is healthy or cannot-tell the summary says)
+  1  with --exit-code: the status is fault; with score --fail-under: too few jobs are exact
   2  bad arguments
   3  no rows for that job, window or time
   4  the source failed: server, credentials, unreadable file, wrong columns; sweep: a job failed

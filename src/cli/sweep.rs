@@ -116,7 +116,7 @@ pub fn run(args: &SweepArgs) -> anyhow::Result<Exit> {
     print(&args.lines(&ledger))?;
     Ok(if ledger.jobs.iter().any(|result| result.status.is_broken()) {
         Exit::SourceFailed
-    } else if args.exit_code && ledger.jobs.iter().any(JobResult::found_somebody) {
+    } else if args.exit_code && ledger.jobs.iter().any(JobResult::is_fault) {
         Exit::AnomaliesFound
     } else {
         Exit::Success
@@ -169,12 +169,12 @@ impl SweepArgs {
             let job = on_one_line(&result.job);
             if let Some(error) = result.error.as_ref().filter(|_| result.status.is_broken()) {
                 text += &format!("{job}: {}: {}\n", result.status.word(), on_one_line(error));
-            } else if result.found_somebody() {
+            } else if result.is_fault() {
                 let nodes = on_one_line(&result.anomaly_nodes.join(", "));
                 text += &format!("{job}: {}: ranks {:?} on {nodes}\n", result.cause, result.anomaly_ranks);
             } else if self.verbose {
-                let words = result.error.as_deref().unwrap_or("nobody stands out");
-                text += &format!("{job}: {}: {}\n", result.status.word(), on_one_line(words));
+                let words = result.error.as_deref().unwrap_or("nobody is to blame");
+                text += &format!("{job}: {}: {}\n", result.word(), on_one_line(words));
             }
         }
         if !text.is_empty() {

@@ -15,7 +15,7 @@ pub(super) struct PeerThresholds {
     /// Least lasting excess over the peers that is a fault, as a share [default: 0.025]
     #[arg(long, value_name = "SHARE")]
     effect_floor: Option<f64>,
-    /// Chance that noise alone passes the noise floor in a healthy job [default: 0.00003]
+    /// Chance that noise alone passes the noise floor in a healthy job [default: 0.0001]
     #[arg(long, value_name = "SHARE")]
     false_alarm_rate: Option<f64>,
     /// Share of the iterations that a fault which ended must cover [default: 0.333]

@@ -78,6 +78,7 @@ pub(super) fn job(
         },
         runs: Vec::new(),
         quality: DataQuality::default(),
+        moves: Vec::new(),
         reduced: None,
     }
 }

@@ -10,6 +10,7 @@ use super::calls::{self, CallTable};
 use super::collect::Collector;
 use super::counted::{CountedRuns, Fate};
 use super::kept::TimerRows;
+use super::moves::{Move, moves};
 use super::positions::Positions;
 use super::quality::DataQuality;
 use super::reduced::Reduced;
@@ -41,6 +42,8 @@ pub struct Job {
     pub ranks: Vec<u32>,
     /// Node of each rank: that of its latest row.
     pub nodes: Vec<String>,
+    /// Ranks that restarts moved to other nodes, by rank and iteration.
+    pub moves: Vec<Move>,
     /// Iterations with a timer row in the window, ascending.
     pub iterations: Vec<i64>,
     /// Time of the latest row of each iteration, parallel to `iterations`.
@@ -138,6 +141,7 @@ impl Job {
         Ok(Self {
             id: collected.job.clone().unwrap_or_default(),
             nodes: belongs::nodes(&ranks, &collected.nodes, kept),
+            moves: moves(&ranks, &collected.nodes, kept, runs),
             ranks,
             iterations,
             iteration_times,

@@ -49,6 +49,7 @@ impl Job {
             topology: self.topology.clone(),
             runs: self.runs.clone(),
             quality,
+            moves: self.moves.clone(),
             reduced: None,
         }
     }
@@ -93,6 +94,7 @@ mod tests {
                 bad_calls: 1,
                 ..DataQuality::default()
             },
+            moves: Vec::new(),
             reduced: None,
         };
         let range = "12-30".parse().expect("a range");

@@ -29,6 +29,7 @@ fn job(steps: &[f64]) -> Job {
         runs: Vec::new(),
         calls: Vec::new(),
         quality: DataQuality::default(),
+        moves: Vec::new(),
         reduced: None,
     }
 }

@@ -47,7 +47,8 @@ impl Report {
         whole.anomaly_ranks = union(parts.iter().flat_map(|part| &part.anomaly_ranks));
         whole.anomaly_nodes = union(parts.iter().flat_map(|part| &part.anomaly_nodes));
         whole.cause = costliest_cause(&parts);
-        whole.nothing_to_compare = nothing_to_compare(&parts);
+        whole.status = parts.iter().map(|part| part.status).max().unwrap_or_default();
+        whole.unjudged = unjudged(&parts);
         whole.communication = union(parts.iter().map(|part| &part.communication)).join("; ");
         whole.findings = parts.iter().flat_map(|part| part.findings.clone()).collect();
         whole.timers = timers(&parts);
@@ -122,9 +123,8 @@ fn costliest_cause(parts: &[&Summary]) -> Cause {
 }
 
 /// Why nobody could be named, if that is so in every window.
-fn nothing_to_compare(parts: &[&Summary]) -> Option<String> {
-    let reasons: Option<Vec<&str>> = parts.iter().map(|part| part.nothing_to_compare.as_deref()).collect();
-    let mut reasons = reasons?;
+fn unjudged(parts: &[&Summary]) -> Option<String> {
+    let mut reasons: Vec<&str> = parts.iter().filter_map(|part| part.unjudged.as_deref()).collect();
     reasons.dedup();
     (!reasons.is_empty()).then(|| reasons.join("; "))
 }

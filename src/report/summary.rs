@@ -6,13 +6,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::features::TimerFate;
-use crate::job::{DataQuality, Job, Run, StepTimes, Topology};
-use crate::rules::peer::unplaced;
-use crate::rules::{Rules, RulesSettings, Verdict};
-use crate::verdict::{Cause, Finding};
+use crate::job::{DataQuality, Job, Move, Run, StepTimes, Topology};
+use crate::rules::{RulesSettings, Verdict};
+use crate::verdict::{Cause, Finding, Status};
 
 /// Version of the JSON layout; it grows when a field changes its meaning or goes.
-pub const SCHEMA_VERSION: u32 = 2;
+pub const SCHEMA_VERSION: u32 = 3;
 
 /// All that an analysis says.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -27,10 +26,12 @@ pub struct Summary {
     pub anomaly_ranks: Vec<u32>,
     /// Their nodes and those whose network is slow, each once, sorted.
     pub anomaly_nodes: Vec<String>,
+    /// What it comes to: for monitors.
+    pub status: Status,
+    /// What could not be judged, where that keeps the job from being called healthy.
+    pub unjudged: Option<String>,
     /// What costs the job most.
     pub cause: Cause,
-    /// Why nobody could be named, where that is so for want of data rather than of culprits.
-    pub nothing_to_compare: Option<String>,
     /// Everything that was found, the weightiest first.
     pub findings: Vec<Finding>,
     /// How communication was judged, and what could not be told of it.
@@ -49,6 +50,8 @@ pub struct Summary {
     pub topology: Topology,
     /// Runs of the job, in the order in which they came.
     pub runs: Vec<Run>,
+    /// Ranks that restarts moved to other nodes.
+    pub moves: Vec<Move>,
     /// Slow windows, stalls, restarts and drift of the step time, by the rolling median.
     pub step_times: StepTimes,
     /// Every timer and what became of it.
@@ -167,8 +170,9 @@ impl Summary {
             job: job.id.clone(),
             anomaly_ranks: verdict.anomalies.iter().map(|&rank| job.ranks[rank]).collect(),
             anomaly_nodes: verdict.nodes(job),
+            status: verdict.status,
+            unjudged: verdict.unjudged.clone(),
             cause: verdict.cause,
-            nothing_to_compare: nothing_to_compare(job, verdict, asked.settings.rules()),
             findings: verdict.findings.clone(),
             communication: verdict.communication.told.clone(),
             rules: asked.settings.rules().name().to_owned(),
@@ -187,6 +191,7 @@ impl Summary {
             },
             topology: job.topology.clone(),
             runs: job.runs.clone(),
+            moves: job.moves.clone(),
             step_times: asked.step_times.clone(),
             timers: timers(verdict),
             algorithms: algorithms(job, verdict),
@@ -248,27 +253,4 @@ fn votes(job: &Job, verdict: &Verdict) -> Vec<RankVotes> {
         .filter(|&(_, &votes)| votes > 0)
         .map(on_rank)
         .collect()
-}
-
-/// Says which filter took which timer when none is left.
-fn nothing_to_compare(job: &Job, verdict: &Verdict, rules: Rules) -> Option<String> {
-    if job.ranks.len() < 2 {
-        return Some("the window holds one rank: there is nobody to compare it with".to_owned());
-    }
-    if rules == Rules::Peer && unplaced::stages_are_unknown(job) {
-        return Some(unplaced::WHY.to_owned());
-    }
-    let any = verdict
-        .timers
-        .iter()
-        .any(|timer| matches!(timer.fate, TimerFate::Clustered { .. } | TimerFate::Compared { .. }));
-    if any {
-        return None;
-    }
-    let reasons: Vec<String> = verdict
-        .timers
-        .iter()
-        .map(|timer| format!("{}: {}", timer.features.timer, timer.fate.reason(job.ranks.len())))
-        .collect();
-    Some(format!("no timer is left after the filters ({})", reasons.join("; ")))
 }

@@ -8,8 +8,8 @@ use super::error::WriteError;
 use super::report::folder_name;
 use super::summary::{Summary, TimerSummary};
 use crate::features::TimerFate;
-use crate::job::{Restart, SlowWindow, Stall, StepTimes, TopologyOrigin};
-use crate::verdict::{Finding, FindingKind, LinkEvidence, TimerEvidence};
+use crate::job::{Move, Restart, SlowWindow, Stall, StepTimes, TopologyOrigin};
+use crate::verdict::{Finding, FindingKind, LinkEvidence, TimerEvidence, words};
 
 /// Writes the summary.
 ///
@@ -26,11 +26,12 @@ pub fn text(summary: &Summary) -> Result<String, WriteError> {
         let _ = writeln!(out, "{}", on_one_line(&format!("{key}: {value}")));
     };
     line("job", &summary.job);
+    line("status", &summary.status.name());
     line("anomaly_ranks", &ranks);
     line("anomaly_nodes", &nodes);
     line("cause", &summary.cause.name());
-    if let Some(why) = &summary.nothing_to_compare {
-        line("nothing_to_compare", why);
+    if let Some(why) = &summary.unjudged {
+        line("unjudged", why);
     }
     line("communication", &summary.communication);
     line("rules", &summary.rules);
@@ -59,6 +60,9 @@ pub fn text(summary: &Summary) -> Result<String, WriteError> {
     }
     line("parallel_groups", &parallel_groups(summary));
     line("runs", &runs(summary));
+    if !summary.moves.is_empty() {
+        line("moved", &moves(&summary.moves));
+    }
     for (key, value) in step_times(&summary.step_times) {
         line(key, &value);
     }
@@ -94,11 +98,12 @@ fn window_block(window: &Summary) -> Result<String, WriteError> {
     let mut put = |key: &str, value: &dyn std::fmt::Display| {
         let _ = writeln!(out, "{}", on_one_line(&format!("  {key}: {value}")));
     };
+    put("status", &window.status.name());
     put("ranks", &ranks);
     put("nodes", &nodes);
     put("cause", &window.cause.name());
-    if let Some(why) = &window.nothing_to_compare {
-        put("nothing to compare", why);
+    if let Some(why) = &window.unjudged {
+        put("unjudged", why);
     }
     put("summary of its own in", &folder_name(window));
     for finding in &window.findings {
@@ -178,6 +183,18 @@ fn step_times(times: &StepTimes) -> Vec<(&'static str, String)> {
         .into_iter()
         .filter_map(|(key, value)| value.map(|value| (key, value)))
         .collect()
+}
+
+/// `rank 3 left gpu-1 at iteration 40`, those of one node and iteration together.
+fn moves(moves: &[Move]) -> String {
+    let mut together = std::collections::BTreeMap::<(i64, &str), Vec<u32>>::new();
+    for one in moves {
+        together.entry((one.iteration, &one.from)).or_default().push(one.rank);
+    }
+    let left = |((iteration, from), ranks): (&(i64, &str), &Vec<u32>)| {
+        format!("{} left {from} at iteration {iteration}", words::ranks(ranks))
+    };
+    together.iter().map(left).collect::<Vec<_>>().join("; ")
 }
 
 fn runs(summary: &Summary) -> String {

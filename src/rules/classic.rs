@@ -8,14 +8,14 @@ use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{AlgorithmVerdict, TimerLabels, Verdict, classic_comm};
+use super::{AlgorithmVerdict, TimerLabels, Verdict, classic_comm, unjudged};
 use crate::algos::{self, Algorithm, Space};
 use crate::comm::classic::ClassicThresholds;
 use crate::contract::timers::{ATTENTION_QKV, COMPUTING};
 use crate::features::{self, TimerRules, TimerVerdict};
 use crate::job::Job;
 use crate::stats::median;
-use crate::verdict::{Cause, Finding, FindingKind, TimerEvidence, words};
+use crate::verdict::{Cause, Finding, FindingKind, Status, TimerEvidence, words};
 use crate::vote::{self, SlowStepGate, TimerVote};
 
 /// The thresholds of the classic rules.
@@ -119,7 +119,15 @@ pub fn judge(job: &Job, settings: &ClassicSettings, algorithms: &[&'static dyn A
     let communication = classic_comm::communication(job, &settings.communication, &election.elected);
     let mut findings = findings(job, &timers, &algorithms, &election.elected, slow_step_ratio);
     findings.extend(communication.findings.iter().cloned());
+    let unjudged = unjudged::reason(job, &timers);
+    let named = !election.elected.is_empty() || !communication.nodes().is_empty();
     Verdict {
+        status: if named {
+            Status::Fault
+        } else {
+            Status::of(&findings, unjudged.as_deref())
+        },
+        unjudged,
         timers,
         algorithms,
         votes: election.votes,

@@ -4,6 +4,7 @@
 pub mod classic;
 mod classic_comm;
 pub mod peer;
+mod unjudged;
 
 use std::collections::BTreeSet;
 
@@ -14,9 +15,10 @@ use self::classic::ClassicSettings;
 use self::peer::PeerSettings;
 use crate::algos::{Algorithm, Scores};
 use crate::comm::Communication;
+use crate::contract::metrics::UNKNOWN_NODE;
 use crate::features::TimerVerdict;
 use crate::job::Job;
-use crate::verdict::{Cause, Finding};
+use crate::verdict::{Cause, Finding, Status};
 use crate::vote::RankBallot;
 
 /// A set of rules.
@@ -127,6 +129,10 @@ pub struct Verdict {
     pub anomalies: Vec<usize>,
     /// Nodes whose network is slow, sorted; the anomaly nodes are these and those of the anomaly ranks.
     pub network_nodes: Vec<String>,
+    /// What it comes to.
+    pub status: Status,
+    /// What could not be judged, where that keeps the job from being called healthy.
+    pub unjudged: Option<String>,
     /// What costs the job most.
     pub cause: Cause,
     /// Everything that was found, the weightiest first; the anomaly ranks are those of the named ones.
@@ -136,11 +142,28 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// The anomaly nodes: those of the anomaly ranks and those whose network is slow, each once, sorted.
+    /// The anomaly nodes: those of the named findings in the steps in which they show, and those whose network is slow,
+    /// each once, sorted. A node that is not known names none.
     #[must_use]
     pub fn nodes(&self, job: &Job) -> Vec<String> {
-        let of_ranks = self.anomalies.iter().map(|&place| &job.nodes[place]);
-        let nodes: BTreeSet<&String> = of_ranks.chain(&self.network_nodes).collect();
-        nodes.into_iter().cloned().collect()
+        let everywhere = vec![true; job.iterations.len()];
+        let told: BTreeSet<u32> = self
+            .findings
+            .iter()
+            .filter(|finding| finding.named)
+            .flat_map(|finding| finding.ranks.clone())
+            .collect();
+        let of_findings = self
+            .findings
+            .iter()
+            .filter(|finding| finding.named)
+            .flat_map(|finding| finding.nodes.clone());
+        let others = self.anomalies.iter().filter(|&&rank| !told.contains(&job.ranks[rank]));
+        let of_others = others.flat_map(|&rank| job.nodes_in(&[rank], &everywhere));
+        let nodes: BTreeSet<String> = of_findings
+            .chain(of_others)
+            .chain(self.network_nodes.iter().cloned())
+            .collect();
+        nodes.into_iter().filter(|node| node != UNKNOWN_NODE).collect()
     }
 }

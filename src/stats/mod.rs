@@ -9,5 +9,6 @@ pub mod random;
 
 pub use normal::{exceeded_with, student};
 pub use order::{
-    IQR_TO_SD, MAD_TO_SD, kept, low_median, mad, mean, mean_in_any_order, median, quantile, sorted, trimmed, width,
+    IQR_TO_SD, MAD_TO_SD, kept, low_median, lower, mad, mean, mean_in_any_order, median, quantile, sorted, trimmed,
+    width,
 };

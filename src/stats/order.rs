@@ -46,6 +46,17 @@ pub fn low_median(values: impl IntoIterator<Item = f64>) -> f64 {
     *values.select_nth_unstable_by((count - 1) / 2, f64::total_cmp).1
 }
 
+/// The order statistic below which `share` (below 1) of the values lie; of two always the lower one.
+pub fn lower(values: impl IntoIterator<Item = f64>, share: f64) -> f64 {
+    let mut values = finite(values);
+    let count = values.len();
+    if count == 0 {
+        return f64::NAN;
+    }
+    let at = (share * (count - 1) as f64) as usize;
+    *values.select_nth_unstable_by(at, f64::total_cmp).1
+}
+
 /// Median absolute deviation from the median, as a standard deviation.
 pub fn mad(values: &[f64]) -> f64 {
     let centre = median(values.iter().copied());

@@ -137,7 +137,7 @@ fn table(ledger: &Ledger) -> Result<Vec<u8>, csv::Error> {
         let ranks: Vec<String> = result.anomaly_ranks.iter().map(u32::to_string).collect();
         table.write_record([
             &result.job,
-            result.status.word(),
+            result.word(),
             &ranks.join(" "),
             &result.anomaly_nodes.join(" "),
             &result.cause,

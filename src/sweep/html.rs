@@ -13,13 +13,13 @@ pub(super) fn page(ledger: &Ledger) -> String {
     let mut page = String::from(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>mt-detector sweep</title>",
     );
-    let found = ledger.jobs.iter().filter(|result| result.found_somebody()).count();
+    let found = ledger.jobs.iter().filter(|result| result.is_fault()).count();
     let broken = ledger.jobs.iter().filter(|result| result.status.is_broken()).count();
     let open = |time: &Option<String>| escaped(time.as_deref().unwrap_or("open"));
     // Writing to a string can't fail.
     let _ = write!(
         page,
-        "<style>{STYLE}</style></head>\n<body><h1>{} jobs, {found} with slow ranks, {broken} not analysed</h1>\n\
+        "<style>{STYLE}</style></head>\n<body><h1>{} jobs, {found} with a fault, {broken} not analysed</h1>\n\
          <p>{} from {} to {}, mt-detector {}</p>\n\
          <table><tr><th>job</th><th>status</th><th>ranks</th><th>nodes</th><th>cause</th><th>findings</th></tr>\n",
         ledger.jobs.len(),
@@ -28,7 +28,7 @@ pub(super) fn page(ledger: &Ledger) -> String {
         open(&ledger.end),
         escaped(&ledger.tool_version),
     );
-    let class = |result: &JobResult| match (result.status.is_broken(), result.found_somebody()) {
+    let class = |result: &JobResult| match (result.status.is_broken(), result.is_fault()) {
         (true, _) => "broken",
         (_, true) => "found",
         _ => "well",
@@ -61,7 +61,7 @@ fn row(page: &mut String, class: &str, result: &JobResult) {
     let _ = writeln!(
         page,
         "<tr class=\"{class}\"><td>{link}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{words}</td></tr>",
-        result.status.word(),
+        result.word(),
         ranks.join(", "),
         escaped(&result.anomaly_nodes.join(", ")),
         escaped(&result.cause),

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::job::JobEntry;
+use crate::verdict;
 
 /// Version of the layout of `sweep.json`; it grows when a field changes its meaning or goes.
 pub const LEDGER_VERSION: u32 = 1;
@@ -52,6 +53,9 @@ pub struct JobResult {
     pub status: Status,
     /// Its result folder, beside the ledger; `None` where there is no verdict.
     pub folder: Option<String>,
+    /// What the verdict comes to; `None` without one.
+    #[serde(default)]
+    pub verdict: Option<verdict::Status>,
     /// The ranks that stand out.
     pub anomaly_ranks: Vec<u32>,
     /// Their nodes.
@@ -75,6 +79,7 @@ impl JobResult {
             job: job.to_owned(),
             status,
             folder: None,
+            verdict: None,
             anomaly_ranks: Vec::new(),
             anomaly_nodes: Vec::new(),
             cause: String::new(),
@@ -84,10 +89,16 @@ impl JobResult {
         }
     }
 
-    /// Whether somebody stands out.
+    /// What its verdict comes to, or how it came out without one, in one word.
     #[must_use]
-    pub fn found_somebody(&self) -> bool {
-        !self.anomaly_ranks.is_empty() || !self.anomaly_nodes.is_empty()
+    pub fn word(&self) -> &'static str {
+        self.verdict.map_or(self.status.word(), verdict::Status::name)
+    }
+
+    /// Whether somebody or something is to blame.
+    #[must_use]
+    pub fn is_fault(&self) -> bool {
+        self.verdict == Some(verdict::Status::Fault)
     }
 }
 

@@ -17,6 +17,7 @@ use super::error::SweepError;
 use super::ledger::{JobResult, ListedJob, Status, fingerprint};
 use crate::interrupt;
 use crate::source::clickhouse::Secret;
+use crate::verdict;
 
 /// Folder of the jobs' own result folders, beside the ledger.
 const JOBS: &str = "jobs";
@@ -58,6 +59,7 @@ pub struct Plan<'a> {
 /// The parts of `summary.json` that a ledger repeats.
 #[derive(Deserialize)]
 struct Verdict {
+    status: verdict::Status,
     anomaly_ranks: Vec<u32>,
     anomaly_nodes: Vec<String>,
     cause: String,
@@ -143,9 +145,10 @@ fn result_of(
                 Some(format!("ended after {seconds} s, when its time was up")),
             )
         }
-        Ok(Ended::Itself(Some(0), _)) => match verdict(&place) {
+        Ok(Ended::Itself(Some(0), _)) => match verdict_in(&place) {
             Ok(verdict) => JobResult {
                 folder: Some(folder.to_owned()),
+                verdict: Some(verdict.status),
                 anomaly_ranks: verdict.anomaly_ranks,
                 anomaly_nodes: verdict.anomaly_nodes,
                 cause: verdict.cause,
@@ -215,7 +218,7 @@ fn last_words(text: &str) -> String {
     line.chars().take(1000).collect()
 }
 
-fn verdict(place: &Path) -> Result<Verdict, String> {
+fn verdict_in(place: &Path) -> Result<Verdict, String> {
     let file = place.join("summary.json");
     let text = std::fs::read(&file).map_err(|error| format!("{}: {error}", file.display()))?;
     serde_json::from_slice(&text).map_err(|error| format!("{}: {error}", file.display()))

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Cause, FindingKind};
+use super::{Cause, FindingKind, Lasting};
 
 /// A fault, an imbalance or an event, with what speaks for it.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -36,6 +36,10 @@ pub struct Finding {
     pub onset: Option<i64>,
     /// Iteration with which it ended, when it ended inside the window.
     pub until: Option<i64>,
+    /// What makes it a fault: how its slow iterations lie in the window; null where it is not told step by step.
+    pub lasting: Option<Lasting>,
+    /// Whether it was over before the end of the window; null where it is not told step by step.
+    pub ended: Option<bool>,
     /// Iterations in which it shows; null where it is not told step by step.
     pub slow_iterations: Option<usize>,
     /// Iterations of the window.
@@ -75,6 +79,8 @@ impl Finding {
             last_iteration: None,
             onset: None,
             until: None,
+            lasting: None,
+            ended: None,
             slow_iterations: None,
             iterations,
             voted_by: Vec::new(),

@@ -1,5 +1,7 @@
 //! Whether a row's slowness lasts: in a third of the window, or still at its end, or coming back again and again.
 
+use std::ops::Range;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -47,6 +49,76 @@ impl Default for Persistence {
             column: 1,
         }
     }
+}
+
+/// What makes slow steps a fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Lasting {
+    /// In the whole window.
+    Throughout,
+    /// In a third of the window at least.
+    Long,
+    /// Up to its end, long enough in a row.
+    ToTheEnd,
+    /// In a window in which the job's steps were slow.
+    SlowWindow,
+    /// It comes back in most of the window.
+    Recurring,
+}
+
+/// Parts of the window, and in how many of them what recurs must show.
+const PARTS: usize = 4;
+const SHOWS_IN: usize = 3;
+/// Spells of full length from which they recur, whatever share of the window they cover.
+const SPELLS: usize = 3;
+/// Share of a slow window that its maker is slow in.
+const SHARE_OF_WINDOW: f64 = 0.5;
+
+/// What slow steps make, if they make a fault; `windows` are those in which the job's steps were slow.
+#[must_use]
+pub fn lasting(slow: &[bool], windows: &[Range<usize>], persistence: &Persistence) -> Option<Lasting> {
+    let steps = slow.len();
+    let count = |part: &[bool]| part.iter().filter(|&&slow| slow).count();
+    let least = persistence.least_slow_columns();
+    // A short window can't show as many.
+    if count(slow) < least.min((steps / 3).max(3)) {
+        return None;
+    }
+    if count(slow) == steps {
+        return Some(Lasting::Throughout);
+    }
+    if count(slow) as f64 >= persistence.lasting_share * steps as f64 {
+        return Some(Lasting::Long);
+    }
+    let runs = runs(slow);
+    if runs.last().is_some_and(|run| run.end == steps && run.len() >= least) {
+        return Some(Lasting::ToTheEnd);
+    }
+    let made = |window: &Range<usize>| {
+        let inside = count(&slow[window.clone()]);
+        inside >= least && inside as f64 >= SHARE_OF_WINDOW * window.len() as f64
+    };
+    if windows.iter().any(made) {
+        return Some(Lasting::SlowWindow);
+    }
+    let shows = |part: &usize| count(&slow[part * steps / PARTS..(part + 1) * steps / PARTS]) > 0;
+    let often = count(slow) as f64 >= persistence.flaky_share * steps as f64
+        || runs.iter().filter(|run| run.len() >= least).count() >= SPELLS;
+    ((0..PARTS).filter(shows).count() >= SHOWS_IN && often).then_some(Lasting::Recurring)
+}
+
+/// The runs of slow steps, in order.
+#[must_use]
+pub fn runs(slow: &[bool]) -> Vec<Range<usize>> {
+    let mut runs: Vec<Range<usize>> = Vec::new();
+    for (step, _) in slow.iter().enumerate().filter(|&(_, &slow)| slow) {
+        match runs.last_mut() {
+            Some(run) if run.end == step => run.end += 1,
+            _ => runs.push(step..step + 1),
+        }
+    }
+    runs
 }
 
 /// The slow steps of a row.
@@ -149,5 +221,37 @@ mod tests {
     fn ends_are_the_first_and_last() {
         assert_eq!(steps(|t| t == 3 || t == 9).ends(), Some((3, 9)));
         assert_eq!(steps(|_| false).ends(), None);
+    }
+
+    fn judged(slow: impl Fn(usize) -> bool, windows: &[Range<usize>]) -> Option<Lasting> {
+        let slow: Vec<bool> = (0..60).map(slow).collect();
+        lasting(&slow, windows, &Persistence::default())
+    }
+
+    #[test]
+    fn slow_steps_that_make_a_fault() {
+        assert_eq!(judged(|t| (5..25).contains(&t), &[]), Some(Lasting::Long));
+        assert_eq!(judged(|t| t >= 55, &[]), Some(Lasting::ToTheEnd));
+        assert_eq!(judged(|t| (20..26).contains(&t), &[20..27]), Some(Lasting::SlowWindow));
+        assert_eq!(
+            judged(|t| t % 20 < 5, &[]),
+            Some(Lasting::Recurring),
+            "three spells of five"
+        );
+        assert_eq!(
+            judged(|t| t % 4 == 0, &[]),
+            Some(Lasting::Recurring),
+            "a fourth of the steps"
+        );
+    }
+
+    #[test]
+    fn slow_steps_that_make_none() {
+        assert_eq!(judged(|t| (20..26).contains(&t), &[]), None);
+        assert_eq!(judged(|t| t >= 56, &[]), None, "four steps at the end");
+        assert_eq!(judged(|t| (20..26).contains(&t), &[30..40]), None, "another's window");
+        assert_eq!(judged(|t| t % 10 == 0, &[]), None, "a checkpoint in every tenth step");
+        assert_eq!(judged(|_| false, &[]), None);
+        assert_eq!(lasting(&[], &[], &Persistence::default()), None);
     }
 }

@@ -7,9 +7,11 @@ mod cause;
 mod finding;
 mod kind;
 mod lasting;
+mod status;
 pub mod words;
 
 pub use cause::Cause;
 pub use finding::{Finding, LinkEvidence, TimerEvidence};
 pub use kind::FindingKind;
-pub use lasting::{Persistence, SlowSteps};
+pub use lasting::{Lasting, Persistence, SlowSteps, lasting, runs};
+pub use status::Status;

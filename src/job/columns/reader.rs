@@ -150,6 +150,7 @@ impl Reader<'_> {
             topology: Topology::unknown(&[0]),
             runs: self.window.runs.runs.clone(),
             quality: DataQuality::default(),
+            moves: Vec::new(),
             reduced: None,
         })
     }

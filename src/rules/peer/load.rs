@@ -1,23 +1,36 @@
-//! Load: a long sequence or a hot expert slows a pipeline's stages alike in that step, and forward and backward alike.
+//! Load: a long sequence or a hot expert slows all stages of a pipeline in that step, each by its own slope.
 //!
-//! Whether rows go up and down together is told by the covariance of pairs, winsorised at 2.5 standard deviations: it
-//! is 0 for independent timers however skewed they are, where estimates from sums and differences take rare slow calls
-//! for load. Where no load exists nothing is removed: removing it anyway would let one stage's spell leak into its
-//! neighbour when a pipeline has two. `O(rows x iterations)` and a sort a row.
+//! Whether there is a load, and whether the stages feel it differently, is decided by what is left: a model is taken
+//! where it leaves clearly less noise than the simpler one. Where none exists nothing is removed, for removing it anyway
+//! would let one stage's spell leak into its neighbours. `O(rows x iterations)` and a few sorts.
 
 use super::rows::RowPlaces;
 use super::settings::{Ablation, PeerSettings};
 use super::table::Table;
 use crate::stats::{low_median, mad, mean, median, width};
 
+/// Noise left over noise before, from which load is taken out: a correlation of a third of neighbouring stages.
+const LOAD_LEAVES: f64 = 0.82;
+/// Noise left with slopes over noise left without, from which each stage gets a slope of its own.
+const SLOPES_LEAVE: f64 = 0.85;
+/// Fewest pipelines that tell slopes: of fewer, one that is slow tells the covariance alone.
+const PIPELINES_FOR_SLOPES: usize = 4;
+/// Slopes beyond these are those of a fault, not of the work.
+const SLOPES: (f64, f64) = (0.4, 2.5);
 /// Deviations beyond this many standard deviations count as that many.
 const WINSORISED_AT: f64 = 2.5;
-/// Least covariance (log squared) that is load: a tenth of a per cent is not worth removing.
-const LEAST_COVARIANCE: f64 = 1e-6;
-/// Standard errors by which a correlation must differ from none: a few steps of a few pairs go together by chance.
-const CORRELATION_ERRORS: f64 = 4.0;
 /// Standard errors that random loads can leave in a pipeline's mean; what is beyond stays with the rows.
 const STANDARD_ERRORS: f64 = 5.0;
+/// Turns in which levels and loads settle.
+const TURNS: usize = 4;
+
+/// What remains of rows without their pipelines' load.
+pub(super) struct Unloaded {
+    /// Rows x iterations (log) with their levels.
+    pub factors: Table,
+    /// What the noise is to be told from: rows about their pipeline, neither of two stages being its load.
+    pub residual: Table,
+}
 
 /// Rows about their median, winsorised, then about their mean.
 pub(super) fn winsorised(table: &Table) -> Table {
@@ -35,111 +48,228 @@ pub(super) fn winsorised(table: &Table) -> Table {
     about
 }
 
-/// Median covariance and correlation of pairs of winsorised rows.
-pub(super) fn together<'a>(pairs: impl Iterator<Item = (&'a [f64], &'a [f64])>) -> (f64, f64) {
-    let product = |a: &[f64], b: &[f64]| mean(a.iter().zip(b).map(|(x, y)| x * y));
-    let (covariances, correlations): (Vec<f64>, Vec<f64>) = pairs
-        .map(|(a, b)| {
-            let covariance = product(a, b);
-            let variances = product(a, a) * product(b, b);
-            (covariance, covariance / variances.max(1e-30).sqrt())
-        })
-        .unzip();
-    (median(covariances), median(correlations))
+/// Takes the load of pipelines out of `logs`, of which `about_steps` is without the common part of each step; `None` where
+/// there is none to tell.
+pub(super) fn without_load(
+    logs: &Table,
+    about_steps: &Table,
+    places: &RowPlaces,
+    settings: &PeerSettings,
+) -> Option<Unloaded> {
+    if !settings.uses(Ablation::PipelineLoad) || places.stages.len() < 2 || places.pipelines.len() < 2 {
+        return None;
+    }
+    let deviations = about_stages(winsorised(about_steps), places);
+    let even = vec![1.0; places.stages.len()];
+    let before = usual_deviation(&deviations);
+    let (left, residual) = about_pipelines(&deviations, &even, places);
+    if !(left < LOAD_LEAVES * before) {
+        return None;
+    }
+    let slopes = settings
+        .uses(Ablation::Slopes)
+        .then(|| slopes(&deviations, places))
+        .flatten();
+    let sloped = slopes.and_then(|slopes| {
+        let (left_with, residual) = about_pipelines(&deviations, &slopes, places);
+        (left_with < SLOPES_LEAVE * left).then_some((slopes, residual))
+    });
+    let (slopes, residual) = sloped.unwrap_or((even, residual));
+    Some(Unloaded {
+        factors: take_out(logs, &slopes, places),
+        residual,
+    })
 }
 
-/// Takes the load of each pipeline out of the rows (log); false and untouched where there is none to tell.
-pub(super) fn remove_pipeline_load(rows: &mut Table, places: &RowPlaces, settings: &PeerSettings) -> bool {
-    if !settings.uses(Ablation::PipelineLoad)
-        || places.pipelines.len() < 2
-        || places.pipelines.iter().all(|rows| rows.len() < 2)
-    {
-        return false;
-    }
-    let around = winsorised(rows);
-    let neighbours = || places.pipelines.iter().flat_map(|rows| rows.windows(2));
-    let (covariance, correlation) = together(neighbours().map(|pair| (around.row(pair[0]), around.row(pair[1]))));
-    let told = neighbours().count() * rows.columns().saturating_sub(1);
-    let by_chance = CORRELATION_ERRORS / (told.max(1) as f64).sqrt();
-    if !(correlation > settings.load_correlation.max(by_chance) && covariance > LEAST_COVARIANCE) {
-        return false;
-    }
-    // The low median, so that one slow stage of two is not taken for load.
+/// Rows about what their stage shows in each step; with few pipelines by the mean, which leaves each its half.
+fn about_stages(mut rows: Table, places: &RowPlaces) -> Table {
+    let middle: Vec<Vec<f64>> = places
+        .stages
+        .iter()
+        .map(|members| {
+            let of_step = |step: usize| {
+                let column = members.iter().map(|&row| rows.row(row)[step]);
+                if members.len() < PIPELINES_FOR_SLOPES {
+                    mean(column)
+                } else {
+                    median(column)
+                }
+            };
+            (0..rows.columns()).map(of_step).collect()
+        })
+        .collect();
+    rows.change(|row, cells| {
+        let middle = &middle[places.stage_of[row]];
+        cells.iter_mut().zip(middle).for_each(|(cell, middle)| *cell -= middle);
+    });
+    rows
+}
+
+/// The usual standard deviation of rows.
+fn usual_deviation(rows: &Table) -> f64 {
+    median(rows.map(|_, cells| mad(cells)))
+}
+
+/// What is left of rows about their pipeline's load in each step, and the usual deviation of it.
+fn about_pipelines(deviations: &Table, slopes: &[f64], places: &RowPlaces) -> (f64, Table) {
     let loads: Vec<Vec<f64>> = places
         .pipelines
         .iter()
         .map(|members| {
-            (0..rows.columns())
-                .map(|column| low_median(members.iter().map(|&row| rows.row(row)[column])))
-                .collect()
+            let of_step = |step: usize| {
+                let column = members
+                    .iter()
+                    .map(|&row| deviations.row(row)[step] / slopes[places.stage_of[row]]);
+                if members.len() > 2 {
+                    median(column)
+                } else {
+                    mean(column)
+                }
+            };
+            (0..deviations.columns()).map(of_step).collect()
         })
         .collect();
-    let pipelines = loads.len() as f64;
-    let spread = median(loads.iter().map(|load| mad(load)));
-    let tolerance = STANDARD_ERRORS * spread * ((1.0 + 1.0 / (pipelines - 1.0)) / rows.columns() as f64).sqrt();
-    let means: Vec<f64> = loads.iter().map(|load| mean(load.iter().copied())).collect();
-    let middle = median(means.iter().copied());
-    let mut of_row = vec![(0, 0.0); rows.rows()];
-    for (pipeline, members) in places.pipelines.iter().enumerate() {
-        let apart = means[pipeline] - middle;
-        // A replica on a slow node stays visible.
-        let kept = if apart.is_finite() && tolerance.is_finite() {
-            apart.signum() * (apart.abs() - tolerance).max(0.0)
-        } else {
-            0.0
-        };
-        for &row in members {
-            of_row[row] = (pipeline, kept);
+    let mut left = deviations.clone();
+    left.change(|row, cells| {
+        let pipeline = places.pipeline_of[row];
+        let members = places.pipelines[pipeline].len() as f64;
+        if members < 2.0 {
+            cells.fill(f64::NAN);
+            return;
         }
-    }
-    rows.change(|row, cells| {
-        let (pipeline, kept) = of_row[row];
+        // The load took a part of each row's own deviation with it.
+        let regain = (members / (members - 1.0)).sqrt();
+        let slope = slopes[places.stage_of[row]];
         for (cell, load) in cells.iter_mut().zip(&loads[pipeline]) {
-            *cell -= if load.is_finite() { load - kept } else { -kept };
+            *cell = (*cell - slope * load) * regain;
         }
     });
-    true
+    let deviation = usual_deviation(&left);
+    // The lower one of two stages is taken for the load, which leaves the difference of both to the other.
+    left.change(|_, cells| cells.iter_mut().for_each(|cell| *cell *= std::f64::consts::SQRT_2));
+    (deviation, left)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// How much each stage feels the load, geometric mean 1: the main axis of the stages' covariance over pipelines and steps
+/// (the median over pipelines, so that a slow rank does not tell it).
+fn slopes(deviations: &Table, places: &RowPlaces) -> Option<Vec<f64>> {
+    if places.pipelines.len() < PIPELINES_FOR_SLOPES {
+        return None;
+    }
+    let count = places.stages.len();
+    let row_of: Vec<Vec<Option<usize>>> = places
+        .pipelines
+        .iter()
+        .map(|members| {
+            let mut of_stage = vec![None; count];
+            members
+                .iter()
+                .for_each(|&row| of_stage[places.stage_of[row]] = Some(row));
+            of_stage
+        })
+        .collect();
+    let product = |a: usize, b: usize| {
+        let (a, b) = (deviations.row(a), deviations.row(b));
+        mean(a.iter().zip(b).map(|(x, y)| x * y))
+    };
+    let covariance = |a: usize, b: usize| median(row_of.iter().filter_map(|row| Some(product(row[a]?, row[b]?))));
+    let mut matrix = vec![vec![0.0; count]; count];
+    for a in 0..count {
+        for b in a..count {
+            matrix[a][b] = covariance(a, b);
+            matrix[b][a] = matrix[a][b];
+        }
+    }
+    let axis = main_axis(&matrix)?;
+    let usual = mean(axis.iter().map(|slope| slope.ln())).exp();
+    let slopes: Vec<f64> = axis
+        .iter()
+        .map(|slope| (slope / usual).clamp(SLOPES.0, SLOPES.1))
+        .collect();
+    slopes.iter().all(|slope| slope.is_finite()).then_some(slopes)
+}
 
-    /// Two stages, four pipelines; load moves both stages of a pipeline.
-    fn pipelines(load: f64) -> (Table, RowPlaces) {
-        let wave = |seed: usize, t: usize| (((seed * 37 + t * 101 + t * t * 17) % 23) as f64 / 23.0) - 0.5;
-        let table = Table::fill(8, 40, |row, cells| {
-            for (t, cell) in cells.iter_mut().enumerate() {
-                *cell = load * wave(row % 4, t) + 0.01 * wave(11 + row, t * 3);
-            }
+/// The leading eigenvector of a symmetric matrix with positive entries only, by power iteration; `None` where there is none.
+fn main_axis(matrix: &[Vec<f64>]) -> Option<Vec<f64>> {
+    const TURNS: usize = 60;
+    let mut axis = vec![1.0; matrix.len()];
+    for _ in 0..TURNS {
+        let next: Vec<f64> = matrix
+            .iter()
+            .map(|row| row.iter().zip(&axis).map(|(a, b)| a * b).sum())
+            .collect();
+        let length = next.iter().map(|value| value * value).sum::<f64>().sqrt();
+        if !(length > 0.0 && length.is_finite()) {
+            return None;
+        }
+        axis = next.iter().map(|value| value / length).collect();
+    }
+    axis.iter().all(|&slope| slope > 0.0).then_some(axis)
+}
+
+/// Rows without their pipelines' loads, which are told together with the stages' levels, in turns.
+fn take_out(logs: &Table, slopes: &[f64], places: &RowPlaces) -> Table {
+    let slope = |row: usize| slopes[places.stage_of[row]];
+    let about = logs.about_row_medians();
+    let common = about.map_columns(|column| median(column.enumerate().map(|(row, cell)| cell / slope(row))));
+    let mut loads = vec![common; places.pipelines.len()];
+    for _ in 0..TURNS {
+        let own = logs.map(|row, cells| {
+            let loads = &loads[places.pipeline_of[row]];
+            median(cells.iter().zip(loads).map(|(cell, load)| cell - slope(row) * load))
         });
-        let stages = [0, 0, 0, 0, 1, 1, 1, 1];
-        let pipelines = [0, 1, 2, 3, 0, 1, 2, 3];
-        (table, RowPlaces::new(&stages, &pipelines, vec![0; 8]))
+        let levels: Vec<f64> = places
+            .stages
+            .iter()
+            .map(|rows| low_median(rows.iter().map(|&row| own[row])))
+            .collect();
+        // The low median, so that one slow stage of two is not taken for load.
+        loads = places
+            .pipelines
+            .iter()
+            .map(|rows| {
+                let scaled =
+                    |&row: &usize, step: usize| (logs.row(row)[step] - levels[places.stage_of[row]]) / slope(row);
+                let of_step = |step: usize| low_median(rows.iter().map(|row| scaled(row, step)));
+                (0..logs.columns())
+                    .map(of_step)
+                    .map(|load| if load.is_finite() { load } else { 0.0 })
+                    .collect()
+            })
+            .collect();
     }
+    let stays = what_lasts(&loads);
+    let mut factors = logs.clone();
+    factors.change(|row, cells| {
+        let pipeline = places.pipeline_of[row];
+        for (cell, load) in cells.iter_mut().zip(&loads[pipeline]) {
+            *cell -= slope(row) * (load - stays[pipeline]);
+        }
+    });
+    factors
+}
 
-    #[test]
-    fn load_is_removed_where_there_is_one() {
-        let settings = PeerSettings::default();
-        let (mut loaded, places) = pipelines(0.3);
-        assert!(remove_pipeline_load(&mut loaded, &places, &settings));
-        let left = width(loaded.row(2));
-        assert!(left < 0.02, "{left}");
-        let (mut even, places) = pipelines(0.0);
-        let before = even.row(0).to_vec();
-        assert!(!remove_pipeline_load(&mut even, &places, &settings));
-        assert_eq!(even.row(0), before);
-    }
-
-    #[test]
-    fn a_replica_that_is_slow_throughout_stays_slow() {
-        let (mut rows, places) = pipelines(0.3);
-        rows.change(|row, cells| {
-            if row % 4 == 1 {
-                cells.iter_mut().for_each(|cell| *cell += 1.0);
-            }
-        });
-        assert!(remove_pipeline_load(&mut rows, &places, &PeerSettings::default()));
-        assert!(median(rows.row(1).iter().copied()) - median(rows.row(0).iter().copied()) > 0.5);
-    }
+/// How far each pipeline's load lies apart lastingly, beyond what random loads leave in a mean: a replica on a slow node
+/// stays visible.
+fn what_lasts(loads: &[Vec<f64>]) -> Vec<f64> {
+    let (count, steps) = (loads.len() as f64, loads[0].len());
+    let usual: Vec<f64> = (0..steps)
+        .map(|step| median(loads.iter().map(|load| load[step])))
+        .collect();
+    let about: Vec<Vec<f64>> = loads
+        .iter()
+        .map(|load| load.iter().zip(&usual).map(|(load, usual)| load - usual).collect())
+        .collect();
+    let spread = median(about.iter().map(|load| mad(load)));
+    let tolerance = STANDARD_ERRORS * spread * ((1.0 + 1.0 / (count - 1.0)) / steps as f64).sqrt();
+    let means: Vec<f64> = about.iter().map(|load| mean(load.iter().copied())).collect();
+    let middle = median(means.iter().copied());
+    let beyond = |mean: &f64| {
+        let apart = mean - middle;
+        apart.signum() * (apart.abs() - tolerance).max(0.0)
+    };
+    means
+        .iter()
+        .map(|mean| Some(beyond(mean)).filter(|beyond| beyond.is_finite()).unwrap_or(0.0))
+        .collect()
 }

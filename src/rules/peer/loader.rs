@@ -1,27 +1,40 @@
-//! Slow data loaders: a unit whose `batch-generator` takes longer than its peers', as a share of the computing.
+//! Slow data loaders: units whose `batch-generator` takes longer than their peers' in the same steps, and loading that is
+//! slow on all of them, which is nobody's.
+//!
+//! Loading is told as a share of the usual computing, less what the faster peers of the stage load in that step: slow
+//! storage slows all alike and accuses nobody. Who is slow then, and when, is decided as for computing.
 
+use std::ops::Range;
+
+use super::common::FASTER_ROWS;
+use super::cost::StepModel;
+use super::nodes::told_by_their_node;
+use super::own::OwnFactors;
 use super::settings::PeerSettings;
+use super::slowness::{Fault, Rows, judge};
+use super::stretches::stretches;
 use super::table::Table;
 use super::units::{RankTimes, Units};
-use crate::stats::exceeded_with;
-use crate::stats::{low_median, mad, mean, median, trimmed};
-
-/// Least lasting spread of the loaders' share.
-const LEAST_SPREAD: f64 = 0.003;
+use crate::stats::{MAD_TO_SD, lower, mean, median};
+use crate::verdict::{Lasting, lasting};
 
 /// Share of the longest loading from which a member loads as long. One of a tensor-parallel group loads, the first, and
 /// the others wait for its broadcast in the same timer: which of them is the longest is chance.
 const AS_LONG: f64 = 0.98;
+/// How many times what it was before all ranks' loading must be to have grown.
+const GROWN: f64 = 1.5;
+/// Penalty of a change of all ranks' loading, in variances of a step by the logarithm of the steps: loading wanders.
+const PENALTY: f64 = 12.0;
+/// Quantile of the ranks that must load long too for all to be said to.
+const ALL_RANKS: f64 = 0.1;
 
 /// What the loaders show.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Loaders {
-    /// Nothing.
-    Usual,
-    /// Each unit with a slow loader.
-    Slow(Vec<SlowLoader>),
-    /// All alike; they take this share of the computing.
-    AllSlow(f64),
+#[derive(Debug, Default)]
+pub(super) struct Loading {
+    /// Units with a slow loader.
+    pub slow: Vec<SlowLoader>,
+    /// What is slow on all of them.
+    pub on_all: Option<LoadingOfAll>,
 }
 
 /// A unit with a slow loader.
@@ -30,155 +43,213 @@ pub(super) struct SlowLoader {
     pub unit: usize,
     /// The member (position of a rank) that loads: of those that take the longest the first.
     pub rank: usize,
-    /// Share of the usual computing beyond the peers' loading.
-    pub excess: f64,
-    /// Its mean over all steps: what it costs.
-    pub cost: f64,
-    /// Whether each step is slow.
+    /// Excess over the peers' loading, as a share of the usual computing.
+    pub fault: Fault,
+}
+
+/// Loading that is slow on all ranks.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct LoadingOfAll {
+    /// Share of the usual computing.
+    pub share: f64,
+    /// What it was before, where it grew.
+    pub before: Option<f64>,
+    /// Whether it is slow in each step.
     pub slow: Vec<bool>,
+    /// Whether nearly all ranks load so long, and not most of them only.
+    pub alike: bool,
+    /// Share of the step that it takes beyond what it was before; without that, all of it.
+    pub cost: f64,
 }
 
 /// Judges the loaders of a job.
-pub(super) fn judge(units: &Units, times: &RankTimes, settings: &PeerSettings) -> Loaders {
-    let (Some(loader), Some(by_rank)) = (&units.loader, &times.loader) else {
-        return Loaders::Usual;
-    };
-    let usual_work = median(units.work.cells());
-    let mut share = loader.clone();
-    share.change(|_, cells| cells.iter_mut().for_each(|cell| *cell /= usual_work));
-    let medians = share.row_medians();
-    let mut reference = vec![f64::NAN; units.len()];
-    for rows in &units.places.stages {
-        let usual = low_median(rows.iter().map(|&row| medians[row]));
-        rows.iter().for_each(|&row| reference[row] = usual);
-    }
-    let all = median(share.cells());
-    share.subtract_from_rows(&reference);
-    let excess = share.map(|_, cells| trimmed(cells, settings.trim));
-    let threshold = threshold(&share, &excess, settings);
-    let slow: Vec<SlowLoader> = (0..units.len())
-        .filter(|&unit| excess[unit] > threshold && excess[unit] > reference[unit])
-        .filter_map(|unit| slow_loader(unit, units, by_rank, share.row(unit), excess[unit], settings))
-        .collect();
-    if !slow.is_empty() {
-        Loaders::Slow(slow)
-    } else if all > settings.loader_floor {
-        Loaders::AllSlow(all)
-    } else {
-        Loaders::Usual
-    }
-}
-
-fn threshold(share: &Table, excess: &[f64], settings: &PeerSettings) -> f64 {
-    let count = excess.iter().filter(|excess| excess.is_finite()).count().max(1) as f64;
-    let quantile = exceeded_with(settings.false_alarm_rate / (2.0 * count)) * (1.0 + 2.0 / count);
-    let lasting = mad(excess).max(LEAST_SPREAD);
-    let passing = median(share.map(|_, cells| mad(cells))) / (share.columns() as f64).sqrt();
-    settings.effect_floor.max(quantile * lasting.hypot(passing))
-}
-
-fn slow_loader(
-    unit: usize,
+pub(super) fn look(
     units: &Units,
-    by_rank: &Table,
-    share: &[f64],
-    excess: f64,
+    times: &RankTimes,
+    model: &StepModel,
+    slow_windows: &[Range<usize>],
     settings: &PeerSettings,
-) -> Option<SlowLoader> {
-    let slow: Vec<bool> = share.iter().map(|share| *share > 0.5 * excess).collect();
-    let count = slow.iter().filter(|&&slow| slow).count();
-    // A short window can't show as many.
-    let enough = share.len() < 2 * settings.persistence.least_slow_columns()
-        || count >= settings.persistence.least_slow_columns();
-    if count == 0 || !enough {
+) -> Loading {
+    let (Some(loader), Some(by_rank)) = (&units.loader, &times.loader) else {
+        return Loading::default();
+    };
+    let usual = usual_seconds(units, loader, model);
+    let mut share = loader.clone();
+    share.change(|_, cells| cells.iter_mut().for_each(|cell| *cell /= usual));
+    let common: Vec<Vec<f64>> = units
+        .places
+        .stages
+        .iter()
+        .map(|rows| {
+            let of_step = |step: usize| lower(rows.iter().map(|&row| share.row(row)[step]), FASTER_ROWS);
+            (0..share.columns()).map(of_step).collect()
+        })
+        .collect();
+    let mut excess = share.clone();
+    excess.change(|row, cells| {
+        let common = &common[units.places.stage_of[row]];
+        cells.iter_mut().zip(common).for_each(|(cell, common)| *cell -= common);
+    });
+    let rows = Rows {
+        factors: &excess,
+        residual: &excess,
+        logs: &excess,
+        stages: &units.places.stages,
+        stage_of: &units.places.stage_of,
+        slow_windows,
+    };
+    let verdicts = judge(&rows, &|_| Vec::new(), settings);
+    let mut own = OwnFactors {
+        factors: excess,
+        verdicts,
+    };
+    for (unit, fault) in told_by_their_node(&own, &units.places, slow_windows, settings) {
+        own.verdicts.rows[unit].fault = Some(fault);
+    }
+    let slow_loader = |unit: usize| {
+        let fault = own.verdicts.rows[unit].fault.clone()?;
+        let rank = who_loads(&units.members[unit], by_rank)?;
+        Some(SlowLoader { unit, rank, fault })
+    };
+    Loading {
+        slow: (0..units.len()).filter_map(slow_loader).collect(),
+        on_all: loading_of_all(&share, &common, model, settings),
+    }
+}
+
+/// What the shares are of: the usual computing, without it the usual step, without that the usual loading.
+fn usual_seconds(units: &Units, loader: &Table, model: &StepModel) -> f64 {
+    let is_told = |seconds: &f64| seconds.is_finite() && *seconds > 0.0;
+    let computing = Some(median(units.work.cells())).filter(is_told);
+    let step = || Some(model.usual_step() / units.unit_seconds).filter(is_told);
+    computing.or_else(step).unwrap_or_else(|| median(loader.cells()))
+}
+
+fn who_loads(members: &[usize], by_rank: &Table) -> Option<usize> {
+    let loading = |&rank: &usize| median(by_rank.row(rank).iter().copied());
+    let longest = members.iter().map(loading).fold(f64::NAN, f64::max);
+    members.iter().copied().find(|rank| loading(rank) >= AS_LONG * longest)
+}
+
+/// Loading that takes a large share on all ranks, or has grown on all of them.
+fn loading_of_all(
+    share: &Table,
+    common: &[Vec<f64>],
+    model: &StepModel,
+    settings: &PeerSettings,
+) -> Option<LoadingOfAll> {
+    // Stages without a loader have none; of the others the slowest holds up the job.
+    let series = common
+        .iter()
+        .filter(|series| series.iter().any(|share| share.is_finite()))
+        .max_by(|a, b| median(a.iter().copied()).total_cmp(&median(b.iter().copied())))?;
+    let known: Vec<usize> = (0..series.len()).filter(|&step| series[step].is_finite()).collect();
+    let told: Vec<f64> = known.iter().map(|&step| series[step]).collect();
+    let (before, slow_told) = grown(&told, settings).unzip();
+    let mut slow = vec![slow_told.is_none(); series.len()];
+    if let Some(told) = slow_told {
+        known.iter().zip(told).for_each(|(&step, is_slow)| slow[step] = is_slow);
+    }
+    let in_slow_steps = |of_step: &dyn Fn(usize) -> f64| mean((0..slow.len()).filter(|&step| slow[step]).map(of_step));
+    let now = in_slow_steps(&|step| series[step]);
+    if before.is_none() && median(told.iter().copied()) <= settings.loader_floor {
         return None;
     }
-    let loading = |&rank: &usize| median(by_rank.row(rank).iter().copied());
-    let members = &units.members[unit];
-    let longest = members.iter().map(loading).fold(f64::NAN, f64::max);
-    let as_long = |rank: &&usize| loading(rank) >= AS_LONG * longest;
-    let rank = *members.iter().find(as_long)?;
-    Some(SlowLoader {
-        unit,
-        rank,
-        excess,
-        cost: mean(share.iter().copied()),
+    let few = in_slow_steps(&|step| lower((0..share.rows()).map(|row| share.row(row)[step]), ALL_RANKS));
+    let count = slow.iter().filter(|&&slow| slow).count() as f64 / slow.len().max(1) as f64;
+    let beyond = now - before.unwrap_or(0.0);
+    Some(LoadingOfAll {
+        share: now,
+        before,
+        alike: few > 0.5 * now,
+        cost: model.at_most_what_steps_show(count * beyond / (1.0 + now), &slow),
         slow,
     })
 }
 
+/// What all ranks' loading was before it grew lastingly, and in which steps it is what it is now.
+fn grown(series: &[f64], settings: &PeerSettings) -> Option<(f64, Vec<bool>)> {
+    let differences = series.windows(2).map(|pair| (pair[1] - pair[0]).abs());
+    let noise = MAD_TO_SD * median(differences) / std::f64::consts::SQRT_2;
+    let penalty = PENALTY * (series.len().max(2) as f64).ln() * noise.max(1e-6).powi(2);
+    let parts = stretches(series, penalty);
+    let level = |part: &Range<usize>| median(series[part.clone()].iter().copied());
+    let long = |part: &&Range<usize>| part.len() >= settings.least_slow_columns();
+    let before = parts.iter().filter(long).map(level).fold(f64::INFINITY, f64::min);
+    let has_grown = |part: &Range<usize>| level(part) > GROWN * before && level(part) - before > settings.effect_floor;
+    let mut slow = vec![false; series.len()];
+    for part in parts.iter().filter(|part| has_grown(part)) {
+        slow[part.clone()].fill(true);
+    }
+    let lasts = matches!(
+        lasting(&slow, &[], &settings.persistence),
+        Some(Lasting::Long | Lasting::ToTheEnd | Lasting::Recurring)
+    );
+    (before.is_finite() && lasts).then_some((before, slow))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::job::Place;
+    use super::super::samples::{job, verdict};
+    use crate::job::{Job, TimerTable};
+    use crate::verdict::{Cause, FindingKind};
 
-    fn judged(loading: impl Fn(usize, usize) -> f64 + Sync) -> Loaders {
-        judged_in_groups(1, loading)
-    }
-
-    /// Eight ranks in tensor-parallel groups of `size`.
-    fn judged_in_groups(size: u32, loading: impl Fn(usize, usize) -> f64 + Sync) -> Loaders {
-        let times = RankTimes {
-            forward: Some(Table::fill(8, 30, |row, cells| {
-                for (t, cell) in cells.iter_mut().enumerate() {
-                    *cell = 1.0 + loading(row, t);
-                }
-            })),
-            backward: Some(Table::fill(8, 30, |_, cells| cells.fill(2.0))),
-            qkv: None,
-            loader: Some(Table::fill(8, 30, |row, cells| {
-                for (t, cell) in cells.iter_mut().enumerate() {
-                    *cell = loading(row, t);
-                }
-            })),
-        };
-        let places: Vec<Place> = (0..8)
-            .map(|rank| Place {
-                stage: 0,
-                pipeline: rank / size,
-                member: rank % size,
-            })
-            .collect();
-        let units = Units::new(&times, &places, &[0; 8]).expect("timers");
-        judge(&units, &times, &PeerSettings::default())
+    /// A job of 16 ranks, eight a node, whose loaders take so many seconds beside 3 s of computing.
+    fn loading(of: impl Fn(u32, usize) -> f64) -> Job {
+        let mut job = job(1, 16, 60, |_, _| 1.0);
+        let seconds = ndarray::Array2::from_shape_fn((16, 60), |(rank, step)| {
+            of(rank as u32, step) * (1.0 + 0.1 * ((rank * 31 + step * 17) % 13) as f64 / 13.0)
+        });
+        job.timers.push(TimerTable {
+            name: "batch-generator".to_owned(),
+            seconds: seconds.clone(),
+        });
+        let forward = job
+            .timers
+            .iter_mut()
+            .find(|timer| timer.name == "forward-compute")
+            .expect("a timer");
+        forward.seconds += &seconds;
+        job.timers.sort_by(|a, b| a.name.cmp(&b.name));
+        job
     }
 
     #[test]
-    fn one_slow_loader_is_named() {
-        let Loaders::Slow(slow) = judged(|rank, _| if rank == 5 { 0.9 } else { 0.01 }) else {
-            panic!("rank 5 loads for long");
-        };
-        assert_eq!((slow.len(), slow[0].rank), (1, 5));
-        assert!((slow[0].excess - 0.89 / 3.0).abs() < 1e-9);
-        assert_eq!(
-            judged(|rank, t| if rank == 5 && t < 2 { 0.9 } else { 0.01 }),
-            Loaders::Usual
+    fn a_rank_that_loads_longer_than_its_peers_is_named() {
+        let verdict = verdict(&loading(|rank, _| if rank == 5 { 0.4 } else { 0.05 }));
+        assert_eq!((verdict.anomalies, verdict.cause), (vec![5], Cause::DataLoading));
+        assert_eq!(verdict.findings[0].timers[0].timer, "batch-generator");
+    }
+
+    #[test]
+    fn loading_that_grows_for_all_names_nobody() {
+        let verdict = verdict(&loading(|_, step| if step >= 30 { 0.5 } else { 0.05 }));
+        assert_eq!((verdict.anomalies, verdict.cause), (vec![], Cause::DataLoading));
+        let finding = &verdict.findings[0];
+        assert_eq!((finding.kind, finding.onset), (FindingKind::JobWide, Some(30)));
+        assert!(
+            finding.says.contains("on all ranks alike since iteration 30"),
+            "{}",
+            finding.says
         );
     }
 
     #[test]
-    fn who_waits_for_the_broadcast_is_not_named() {
-        for noise in [-1e-4, 1e-4] {
-            let loading = |rank: usize, t: usize| match rank {
-                4 => 0.9,
-                5 => 0.9 + noise * (1 + t % 3) as f64,
-                _ => 0.01,
-            };
-            let Loaders::Slow(slow) = judged_in_groups(2, loading) else {
-                panic!("rank 4 loads for long");
-            };
-            assert_eq!((slow.len(), slow[0].rank), (1, 4), "{noise}");
-        }
-        // One that does not wait for another loads by itself.
-        let Loaders::Slow(slow) = judged_in_groups(2, |rank, _| if rank == 5 { 0.9 } else { 0.01 }) else {
-            panic!("rank 5 loads for long");
+    fn a_node_that_loads_longer_while_all_load_longer_is_found() {
+        let of = |rank, step| {
+            let all = if step >= 30 { 0.3 } else { 0.05 };
+            if rank >= 8 && step >= 30 { 2.0 * all } else { all }
         };
-        assert_eq!((slow.len(), slow[0].rank), (1, 5));
+        let verdict = verdict(&loading(of));
+        assert_eq!(
+            (verdict.anomalies, verdict.cause),
+            ((8..16).collect::<Vec<_>>(), Cause::DataLoading)
+        );
+        assert_eq!(verdict.findings[0].nodes, ["n1"]);
     }
 
     #[test]
-    fn all_alike_names_nobody() {
-        assert!(matches!(judged(|_, _| 0.6), Loaders::AllSlow(share) if (share - 0.2).abs() < 1e-9));
-        assert_eq!(judged(|_, _| 0.01), Loaders::Usual);
+    fn quick_loaders_are_no_finding() {
+        assert!(verdict(&loading(|_, _| 0.05)).findings.is_empty());
     }
 }

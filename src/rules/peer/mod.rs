@@ -11,22 +11,31 @@
 //! more. Sums over rows run in an order of their own, so that neither threads nor the order of ranks can show, and all
 //! times are divided by one power of two, so that their unit can't.
 
-mod findings;
+mod common;
+mod contrast;
+mod cost;
+mod detector;
 mod level;
 mod load;
 mod loader;
+mod nodes;
+mod noise;
 mod own;
-mod passing;
 mod reference;
 mod replica;
 mod rows;
 #[cfg(test)]
-mod samples;
-mod segments;
+pub(super) mod samples;
 mod settings;
+mod slow_loaders;
+mod slow_ranks;
+mod slowness;
+mod stalls;
+mod stretches;
 mod structure;
 mod suspects;
 mod table;
+mod transients;
 mod units;
 pub(crate) mod unplaced;
 mod votes;
@@ -35,21 +44,22 @@ pub use settings::{Ablation, PeerSettings};
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::ops::Range;
 
-use self::findings::Writer;
-use self::loader::Loaders;
-use self::reference::Reference;
+use self::cost::StepModel;
+use self::detector::{DETECTORS, Seen};
 use self::rows::RowPlaces;
 use self::suspects::Evidence;
 use self::units::{RankTimes, Units};
 use self::votes::Votes;
-use super::Verdict;
+use super::{Verdict, unjudged};
 use crate::algos::Algorithm;
 use crate::comm::{self, Communication, SlowComputing};
+use crate::contract::defaults::SLOWDOWN_THRESHOLD;
 use crate::contract::timers::{BATCH_GENERATOR, COMPUTING, INTERVAL_TIME};
 use crate::features::{self, RankFeatures, TimerFate, TimerVerdict};
-use crate::job::{Job, long_steps};
-use crate::verdict::{Cause, Finding, FindingKind};
+use crate::job::{Job, slow_windows};
+use crate::verdict::{Cause, Finding, FindingKind, Status};
 
 /// Applies the peer rules; the algorithms vote on the suspects.
 #[must_use]
@@ -82,8 +92,12 @@ pub fn judge(job: &Job, settings: &PeerSettings, algorithms: &[&'static dyn Algo
     acquit_groups_that_wait(&mut findings, &communication.findings);
     findings.extend(communication.findings.iter().cloned());
     findings.sort_by(by_weight);
+    let timers = timers(job);
+    let unjudged = unjudged::by_peers(job, &timers);
     Verdict {
-        timers: timers(job),
+        timers,
+        status: Status::of(&findings, unjudged.as_deref()),
+        unjudged,
         algorithms: votes.algorithms,
         votes: votes.votes,
         anomalies: anomalies(job, &findings),
@@ -102,35 +116,41 @@ fn look(
     settings: &PeerSettings,
     algorithms: &[&'static dyn Algorithm],
 ) -> (Vec<Finding>, Votes) {
-    let write = Writer { job, units };
-    let evidence = Evidence::gather(units, times, rank_places, settings);
-    let mut suspects = evidence.suspects(units, &rank_places.nodes, settings);
+    let slow_windows = slow_columns(job);
+    let propose = |values: &[f64]| votes::levels(values, algorithms);
+    let evidence = Evidence::gather(units, times, rank_places, &slow_windows, &propose, settings);
+    let mut suspects = evidence.suspects(units, &rank_places.nodes);
     let heavy_replicas = replica::heavy_replicas(&mut suspects, units, &evidence, &rank_places.nodes);
     let votes = if suspects.is_empty() || !settings.uses(Ablation::Vote) {
         Votes::nobody(job.ranks.len(), algorithms)
     } else {
         Votes::cast(votes::saturated(&evidence, units, &suspects), algorithms)
     };
-
-    let mut findings = Vec::new();
-    let mut reference = Reference::new(job, units, &suspects);
-    for suspect in &suspects {
-        findings.push(write.suspect(suspect, &votes, &mut reference));
-    }
-    match loader::judge(units, times, settings) {
-        Loaders::Usual => {}
-        Loaders::Slow(loaders) => findings.extend(loaders.iter().map(|loader| write.slow_loader(loader))),
-        Loaders::AllSlow(share) => findings.push(write.slow_loaders(share)),
-    }
-    findings.extend(heavy_replicas.iter().map(|replica| write.heavy_replica(replica)));
-    let heavy_stage = structure::heavy_stage(units, &evidence, settings);
-    findings.extend(heavy_stage.map(|stage| write.heavy_stage(&stage)));
-    let uneven_data = structure::uneven_data(units, settings);
-    findings.extend(uneven_data.map(|data| write.uneven_data(&data)));
-    let spells = passing::spells(&evidence, &suspects, settings);
-    findings.extend(spells.iter().map(|spell| write.spell(spell)));
-    findings.extend(long_steps(job.steps()).iter().map(|step| write.long_step(step)));
+    let model = StepModel::new(job, units);
+    let loading = loader::look(units, times, &model, &slow_windows, settings);
+    let seen = Seen {
+        job,
+        units,
+        evidence: &evidence,
+        suspects: &suspects,
+        heavy_replicas: &heavy_replicas,
+        votes: &votes,
+        loading: &loading,
+        model: &model,
+        settings,
+    };
+    let findings = DETECTORS.iter().flat_map(|detector| detector.find(&seen)).collect();
     (findings, votes)
+}
+
+/// The windows in which the job's steps were slow, as columns of its tables.
+fn slow_columns(job: &Job) -> Vec<Range<usize>> {
+    let column = |iteration: i64| job.iterations.partition_point(|&first| first <= iteration);
+    let windows = slow_windows(job.steps(), SLOWDOWN_THRESHOLD).windows;
+    windows
+        .iter()
+        .map(|window| column(window.first).saturating_sub(1)..column(window.last))
+        .collect()
 }
 
 /// What of the communication is known of a job whose iterations were put together.
@@ -202,16 +222,7 @@ fn by_weight(a: &Finding, b: &Finding) -> std::cmp::Ordering {
 
 /// The costliest fault; without one the costliest imbalance. An imbalance is a property of the job.
 fn cause(findings: &[Finding]) -> Cause {
-    let is_fault = |finding: &&Finding| {
-        matches!(
-            finding.kind,
-            FindingKind::SlowRank
-                | FindingKind::OneOfGroup
-                | FindingKind::SlowNetwork
-                | FindingKind::SlowLink
-                | FindingKind::JobWide
-        )
-    };
+    let is_fault = |finding: &&Finding| finding.kind.is_fault();
     let is_imbalance = |finding: &&Finding| finding.kind == FindingKind::Imbalance;
     costliest(findings.iter().filter(is_fault))
         .or_else(|| costliest(findings.iter().filter(is_imbalance)))

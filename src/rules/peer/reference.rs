@@ -1,4 +1,4 @@
-//! A suspect's timers in seconds beside its peers', for people: plain means over the steps of its segment.
+//! A suspect's timers in seconds beside its peers', for people: plain means over its slow steps.
 
 use std::collections::BTreeMap;
 
@@ -14,8 +14,8 @@ pub(super) struct Reference<'a> {
     job: &'a Job,
     units: &'a Units,
     suspected: Vec<bool>,
-    /// (timer, stage, from, to) -> the peers' seconds.
-    known: BTreeMap<(usize, usize, usize, usize), f64>,
+    /// (timer, stage, slow steps) -> the peers' seconds.
+    known: BTreeMap<(usize, usize, Vec<bool>), f64>,
 }
 
 impl<'a> Reference<'a> {
@@ -35,26 +35,26 @@ impl<'a> Reference<'a> {
 
     /// Each compute timer of the suspect that it and its peers ran.
     ///
-    /// Without peers, the suspect's own steps outside of the segment are the reference.
+    /// Without peers, the suspect's own other steps are the reference.
     pub fn compare(&mut self, suspect: &Suspect) -> Vec<TimerEvidence> {
-        let (from, to) = (suspect.score.from, suspect.score.to);
+        let slow = &suspect.fault.slow;
         let stage = self.units.places.stage_of[suspect.unit];
         let mut timers = Vec::new();
         for (place, name) in COMPUTING.into_iter().enumerate() {
-            let seconds = self.seconds(name, &suspect.ranks, |step| (from..to).contains(&step));
-            let peers = match self.known.get(&(place, stage, from, to)) {
+            let seconds = self.seconds(name, &suspect.ranks, |step| slow[step]);
+            let key = (place, stage, slow.clone());
+            let peers = match self.known.get(&key) {
                 Some(&known) => known,
                 None => {
-                    let peers = self.peers(stage);
-                    let seconds = self.seconds(name, &peers, |step| (from..to).contains(&step));
-                    self.known.insert((place, stage, from, to), seconds);
-                    seconds
+                    let peers = self.seconds(name, &self.peers(stage), |step| slow[step]);
+                    self.known.insert(key, peers);
+                    peers
                 }
             };
             let reference = if peers.is_finite() {
                 peers
             } else {
-                self.seconds(name, &suspect.ranks, |step| !(from..to).contains(&step))
+                self.seconds(name, &suspect.ranks, |step| !slow[step])
             };
             if seconds.is_finite() && reference.is_finite() {
                 timers.push(TimerEvidence {

@@ -1,10 +1,12 @@
 //! A pipeline that is slow in every stage: one replica gets more data in every step, unless its units fill slow nodes.
 //! Its GPUs are not at fault.
 
+use super::detector::{Detector, Seen};
 use super::rows::grouped;
 use super::suspects::{Evidence, Suspect};
 use super::units::Units;
 use crate::stats::median;
+use crate::verdict::{Cause, Finding, FindingKind, words};
 
 /// A replica with lastingly more work.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,7 +29,11 @@ pub(super) fn heavy_replicas(
     if units.places.stages.len() < 2 || suspects.is_empty() {
         return Vec::new();
     }
-    let excess = |unit: usize| evidence.units.scores[unit].excess;
+    let excess = |unit: usize| {
+        let row = &evidence.units.verdicts.rows[unit];
+        row.fault.as_ref().map_or(row.whole.excess, |fault| fault.excess.excess)
+    };
+    let has_peers = |unit: usize| units.places.stages[units.places.stage_of[unit]].len() > 1;
     let mut suspect_of: Vec<Option<&Suspect>> = vec![None; units.len()];
     for suspect in suspects.iter() {
         suspect_of[suspect.unit] = Some(suspect);
@@ -35,7 +41,7 @@ pub(super) fn heavy_replicas(
     let on_node = NodeRanks::new(nodes);
     let is_heavy = |rows: &[usize]| {
         let mine: Vec<&Suspect> = rows.iter().filter_map(|&unit| suspect_of[unit]).collect();
-        if rows.len() < 2 || mine.is_empty() || rows.iter().any(|&unit| evidence.units.own.is_alone(unit)) {
+        if rows.len() < 2 || mine.is_empty() || !rows.iter().all(|&unit| has_peers(unit)) {
             return false;
         }
         let largest = mine
@@ -106,6 +112,35 @@ impl NodeRanks {
             ranks.iter().for_each(|&rank| of_rank[rank] = node);
         }
         Self { ranks, of_rank }
+    }
+}
+
+/// Tells of heavy replicas.
+pub(super) struct HeavyReplicas;
+
+impl Detector for HeavyReplicas {
+    fn find(&self, seen: &Seen<'_>) -> Vec<Finding> {
+        let everywhere = vec![true; seen.job.iterations.len()];
+        let tell = |replica: &HeavyReplica| {
+            let mut finding = seen.finding(FindingKind::Imbalance, Cause::DataImbalance);
+            let units = replica.units.iter();
+            let ranks: Vec<usize> = units
+                .flat_map(|&unit| seen.units.members[unit].iter().copied())
+                .collect();
+            seen.accuse(&mut finding, &ranks, &everywhere);
+            let factor = replica.excess.exp();
+            let mended: Vec<(usize, f64)> = replica.units.iter().map(|&unit| (unit, factor)).collect();
+            finding.factor = Some(factor);
+            finding.cost = Some(seen.model.mending(&mended, &everywhere));
+            finding.says = format!(
+                "pipeline {} ({}) takes {:.1} % longer than the others in every stage: it gets more data, lastingly",
+                replica.pipeline,
+                words::ranks(&finding.ranks),
+                100.0 * (factor - 1.0)
+            );
+            finding
+        };
+        seen.heavy_replicas.iter().map(tell).collect()
     }
 }
 

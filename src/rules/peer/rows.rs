@@ -11,30 +11,32 @@ pub(super) struct RowPlaces {
     pub pipelines: Vec<Vec<usize>>,
     /// Stage of each row, as a place in `stages`.
     pub stage_of: Vec<usize>,
+    /// Pipeline of each row, as a place in `pipelines`.
+    pub pipeline_of: Vec<usize>,
 }
 
 impl RowPlaces {
     /// Groups rows by their stage and pipeline.
     pub fn new(stages: &[u32], pipelines: &[u32], nodes: Vec<u32>) -> Self {
         let by_stage = grouped(stages.iter().map(|&stage| (stage, 0)));
-        let mut stage_of = vec![0; stages.len()];
-        for (place, rows) in by_stage.iter().enumerate() {
-            for &row in rows {
-                stage_of[row] = place;
-            }
-        }
+        let by_pipeline = grouped(pipelines.iter().copied().zip(stages.iter().copied()));
         Self {
             nodes,
+            stage_of: group_of(&by_stage, stages.len()),
+            pipeline_of: group_of(&by_pipeline, stages.len()),
             stages: by_stage,
-            pipelines: grouped(pipelines.iter().copied().zip(stages.iter().copied())),
-            stage_of,
+            pipelines: by_pipeline,
         }
     }
+}
 
-    /// Number of rows.
-    pub fn len(&self) -> usize {
-        self.stage_of.len()
+/// The group of each row, as a place in `groups`.
+fn group_of(groups: &[Vec<usize>], rows: usize) -> Vec<usize> {
+    let mut of_row = vec![0; rows];
+    for (group, members) in groups.iter().enumerate() {
+        members.iter().for_each(|&row| of_row[row] = group);
     }
+    of_row
 }
 
 /// Rows of equal first key, groups in its order, rows inside by the second key and then by number.

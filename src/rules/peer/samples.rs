@@ -10,7 +10,7 @@ use crate::rules::Verdict;
 
 /// A job of `stages` x `pipelines` single ranks, eight a node, with about one per cent of noise; `own(rank, step)`
 /// multiplies a rank's forward, backward and qkv. Rank = stage x pipelines + pipeline.
-pub(super) fn job(stages: u32, pipelines: u32, iterations: usize, own: impl Fn(u32, usize) -> f64) -> Job {
+pub(in crate::rules) fn job(stages: u32, pipelines: u32, iterations: usize, own: impl Fn(u32, usize) -> f64) -> Job {
     let ranks: Vec<u32> = (0..stages * pipelines).collect();
     let mut state = 7u64;
     let mut draw = || {
@@ -54,13 +54,14 @@ pub(super) fn job(stages: u32, pipelines: u32, iterations: usize, own: impl Fn(u
         runs: Vec::new(),
         calls: Vec::new(),
         quality: DataQuality::default(),
+        moves: Vec::new(),
         reduced: None,
         ranks,
     }
 }
 
 /// The job with the step time of all ranks.
-pub(super) fn with_steps(mut job: Job, seconds: impl Fn(usize) -> f64) -> Job {
+pub(in crate::rules) fn with_steps(mut job: Job, seconds: impl Fn(usize) -> f64) -> Job {
     job.timers.push(TimerTable {
         name: INTERVAL_TIME.to_owned(),
         seconds: Array2::from_shape_fn((job.ranks.len(), job.iterations.len()), |(_, step)| seconds(step)),
@@ -70,6 +71,6 @@ pub(super) fn with_steps(mut job: Job, seconds: impl Fn(usize) -> f64) -> Job {
 }
 
 /// The verdict with default settings and all algorithms.
-pub(super) fn verdict(job: &Job) -> Verdict {
+pub(in crate::rules) fn verdict(job: &Job) -> Verdict {
     judge(job, &PeerSettings::default(), registry())
 }

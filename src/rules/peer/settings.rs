@@ -1,4 +1,5 @@
-//! The constants of the peer rules. None of them is fitted to a job; each says why it has its value.
+//! The thresholds of the peer rules that somebody may want to set, and the parts that can be left out for the benchmark.
+//! What a detector alone needs stands with its reason at the head of that detector.
 
 use std::collections::BTreeSet;
 
@@ -15,17 +16,19 @@ pub enum Ablation {
     Peers,
     /// Taking a pipeline's load out of its ranks' times.
     PipelineLoad,
-    /// Change points: without it a fault that began or ended is judged by the whole window.
-    ChangePoint,
-    /// Persistence: leaving out the slowest steps of a mean, and naming only what lasts.
+    /// A slope of load for each stage: without it all stages feel a load alike.
+    Slopes,
+    /// Stretches of constant level: without them a fault that began or ended is judged by the whole window.
+    Stretches,
+    /// Naming only what lasts.
     Persistence,
-    /// Telling that more than half is slow.
-    Majority,
+    /// Levels: without them all ranks of a stage are one.
+    Levels,
     /// The noise floor: without it the effect floor alone is to be passed.
     NoiseFloor,
-    /// The agreement of forward, backward and qkv.
-    Agreement,
-    /// The vote of the algorithms.
+    /// The evidence of a whole node.
+    Nodes,
+    /// The vote of the algorithms on suspects.
     Vote,
 }
 
@@ -34,26 +37,16 @@ pub enum Ablation {
 pub struct PeerSettings {
     /// Least excess that is a fault. Chips of one kind differ lastingly by 0.5-1 %; below 2.5 % nobody swaps a node.
     pub effect_floor: f64,
-    /// Chance that the noise alone passes the noise floor somewhere in a healthy job (Bonferroni over rows and
-    /// segments), were it normal. Calls that now and then take twice as long make heavier tails: of 1,000 simulated
-    /// healthy jobs at most one names somebody.
+    /// Chance that noise alone passes the noise floor somewhere in a healthy job: of 1,000 healthy jobs less than one
+    /// names somebody.
     pub false_alarm_rate: f64,
     /// What lasts.
     #[serde(flatten)]
     pub persistence: Persistence,
-    /// Least lasting spread of peers: guards against a spread that is small by luck.
-    pub least_spread: f64,
     /// Usual lasting spread of peers (silicon, cooling, place in the rack).
     pub usual_spread: f64,
-    /// How many peers' worth of trust the usual spread gets: few peers cannot tell their own.
+    /// How many peers' worth of trust what is usual gets: few peers cannot tell their own spread.
     pub usual_spread_peers: f64,
-    /// Share of the whole excess that each timer of a slow rank must show: a slow chip is slow in all it does.
-    pub agreement: f64,
-    /// Share of a segment's slowest iterations that the score leaves out (3 at least): it outlasts a spell of three
-    /// steps and one per cent of slow calls.
-    pub trim: f64,
-    /// Correlation, of neighbours in a pipeline or of forward and backward, from which load varies.
-    pub load_correlation: f64,
     /// Standard deviation of the load from which it is an imbalance.
     pub load_floor: f64,
     /// Excess of a stage over the others from which it is an imbalance; embedding and loss make the first and last
@@ -61,7 +54,7 @@ pub struct PeerSettings {
     pub stage_floor: f64,
     /// Share of the computing that loaders may take on all ranks alike.
     pub loader_floor: f64,
-    /// Least excess of a rank over its own usual that is a transient.
+    /// Least excess of a rank that is told as a transient.
     pub transient_floor: f64,
     /// Parts that are left out; none but for the benchmark.
     pub without: BTreeSet<Ablation>,
@@ -69,14 +62,15 @@ pub struct PeerSettings {
 
 impl Ablation {
     /// Every part, in the order in which the rules use them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Peers,
         Self::PipelineLoad,
-        Self::ChangePoint,
+        Self::Slopes,
+        Self::Stretches,
         Self::Persistence,
-        Self::Majority,
+        Self::Levels,
         Self::NoiseFloor,
-        Self::Agreement,
+        Self::Nodes,
         Self::Vote,
     ];
 
@@ -86,11 +80,12 @@ impl Ablation {
         match self {
             Self::Peers => "peers",
             Self::PipelineLoad => "pipeline-load",
-            Self::ChangePoint => "change-point",
+            Self::Slopes => "slopes",
+            Self::Stretches => "stretches",
             Self::Persistence => "persistence",
-            Self::Majority => "majority",
+            Self::Levels => "levels",
             Self::NoiseFloor => "noise-floor",
-            Self::Agreement => "agreement",
+            Self::Nodes => "nodes",
             Self::Vote => "vote",
         }
     }
@@ -116,16 +111,16 @@ impl PeerSettings {
         self.persistence.column
     }
 
+    /// Columns that hold the fewest slow iterations of a fault.
+    #[must_use]
+    pub fn least_slow_columns(&self) -> usize {
+        self.persistence.least_slow_columns()
+    }
+
     /// The settings without some parts.
     #[must_use]
     pub fn without(mut self, parts: impl IntoIterator<Item = Ablation>) -> Self {
         self.without.extend(parts);
-        if !self.uses(Ablation::Persistence) {
-            self.trim = 0.0;
-        }
-        if !self.uses(Ablation::Agreement) {
-            self.agreement = f64::NEG_INFINITY;
-        }
         self
     }
 }
@@ -134,14 +129,10 @@ impl Default for PeerSettings {
     fn default() -> Self {
         Self {
             effect_floor: 0.025,
-            false_alarm_rate: 3e-5,
+            false_alarm_rate: 1e-4,
             persistence: Persistence::default(),
-            least_spread: 0.005,
             usual_spread: 0.007,
-            usual_spread_peers: 4.0,
-            agreement: 0.35,
-            trim: 0.15,
-            load_correlation: 1.0 / 3.0,
+            usual_spread_peers: 8.0,
             load_floor: 0.02,
             stage_floor: 0.08,
             loader_floor: 0.1,

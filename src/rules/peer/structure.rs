@@ -1,15 +1,21 @@
 //! What is uneven about the job itself: stages with more work, data that varies from pipeline to pipeline.
 
-use super::load::{together, winsorised};
+use super::cost::StepModel;
+use super::detector::{Detector, Seen};
+use super::load::winsorised;
 use super::settings::PeerSettings;
 use super::suspects::Evidence;
 use super::table::Table;
 use super::units::Units;
-use crate::stats::exceeded_with;
-use crate::stats::{mad, mean_in_any_order, median};
+use crate::stats::{mad, mean, mean_in_any_order, median};
+use crate::verdict::{Cause, Finding, FindingKind};
 
 /// Up to this many units a step's usual is a clipped mean: with so few it wastes less than the median.
 const FEW_UNITS: usize = 4;
+/// Correlation of forward and backward from which load varies.
+const LOAD_CORRELATION: f64 = 1.0 / 3.0;
+/// Standard errors of a correlation that are added to it.
+const CORRELATION_ERRORS: f64 = 1.5;
 
 /// A stage with more work than the others.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -17,13 +23,18 @@ pub(super) struct HeavyStage {
     pub stage: u32,
     /// Over the median of the other stages, less 1.
     pub excess: f64,
-    /// Over the mean of all stages, less 1.
+    /// What even stages would save of a step.
     pub cost: f64,
 }
 
 /// The heaviest stage, if it is heavy enough.
-pub(super) fn heavy_stage(units: &Units, evidence: &Evidence, settings: &PeerSettings) -> Option<HeavyStage> {
-    let levels: Vec<f64> = evidence.units.own.levels.iter().map(|level| level.exp()).collect();
+pub(super) fn heavy_stage(
+    units: &Units,
+    evidence: &Evidence,
+    model: &StepModel,
+    settings: &PeerSettings,
+) -> Option<HeavyStage> {
+    let levels: Vec<f64> = evidence.units.verdicts.levels.iter().map(|level| level.exp()).collect();
     if levels.len() < 2 || levels.iter().any(|level| !level.is_finite()) {
         return None;
     }
@@ -40,7 +51,10 @@ pub(super) fn heavy_stage(units: &Units, evidence: &Evidence, settings: &PeerSet
     (excess > settings.stage_floor).then(|| HeavyStage {
         stage: units.stages[units.places.stages[heaviest][0]],
         excess,
-        cost: levels[heaviest] * levels.len() as f64 / levels.iter().sum::<f64>() - 1.0,
+        cost: {
+            let even = mean(levels.iter().copied());
+            model.with(|row, _, work| work * even / levels[units.places.stage_of[row]])
+        },
     })
 }
 
@@ -49,12 +63,12 @@ pub(super) fn heavy_stage(units: &Units, evidence: &Evidence, settings: &PeerSet
 pub(super) struct UnevenData {
     /// Standard deviation of the load (log).
     pub deviation: f64,
-    /// How far the largest of the pipelines lies above the usual in an average step.
+    /// What even data would save of a step.
     pub cost: f64,
 }
 
 /// Tells load from noise: a long batch or a hot expert slows forward and backward of a step alike.
-pub(super) fn uneven_data(units: &Units, settings: &PeerSettings) -> Option<UnevenData> {
+pub(super) fn uneven_data(units: &Units, model: &StepModel, settings: &PeerSettings) -> Option<UnevenData> {
     let (forward, backward) = (units.forward.as_ref()?, units.backward.as_ref()?);
     let count = units.len();
     if count < 2 {
@@ -66,25 +80,40 @@ pub(super) fn uneven_data(units: &Units, settings: &PeerSettings) -> Option<Unev
     // The mean of a column varies less than its iterations do.
     let covariance = covariance * settings.column() as f64;
     let varies = covariance > settings.load_floor * settings.load_floor
-        && correlation > settings.load_correlation + 1.5 / freedom.sqrt();
-    varies.then(|| {
-        let deviation = covariance.sqrt();
-        let drawn = if units.places.stages.len() > 1 {
-            units.places.pipelines.len()
-        } else {
-            count
-        } as f64;
-        // Blom: the expected largest of so many normal draws.
-        let largest = if drawn > 1.0 {
-            -exceeded_with((drawn - 0.375) / (drawn + 0.25))
-        } else {
-            0.0
-        };
-        UnevenData {
-            deviation,
-            cost: (deviation * largest).exp_m1(),
-        }
+        && correlation > LOAD_CORRELATION + CORRELATION_ERRORS / freedom.sqrt();
+    varies.then(|| UnevenData {
+        deviation: covariance.sqrt(),
+        cost: even_data_saves(units, model),
     })
+}
+
+/// What a step would save if in each step all ranks of a stage had as much to do, each beside its own lasting level.
+fn even_data_saves(units: &Units, model: &StepModel) -> f64 {
+    let work = model.work();
+    let usual = work.row_medians();
+    let drawn: Vec<Vec<f64>> = units
+        .places
+        .stages
+        .iter()
+        .map(|rows| {
+            let of_step = |step: usize| mean_in_any_order(rows.iter().map(|&row| work.row(row)[step] / usual[row]));
+            (0..work.columns()).map(of_step).collect()
+        })
+        .collect();
+    model.with(|row, step, _| usual[row] * drawn[units.places.stage_of[row]][step])
+}
+
+/// Median covariance and correlation of pairs of winsorised rows.
+fn together<'a>(pairs: impl Iterator<Item = (&'a [f64], &'a [f64])>) -> (f64, f64) {
+    let product = |a: &[f64], b: &[f64]| mean(a.iter().zip(b).map(|(x, y)| x * y));
+    let (covariances, correlations): (Vec<f64>, Vec<f64>) = pairs
+        .map(|(a, b)| {
+            let covariance = product(a, b);
+            let variances = product(a, a) * product(b, b);
+            (covariance, covariance / variances.max(1e-30).sqrt())
+        })
+        .unzip();
+    (median(covariances), median(correlations))
 }
 
 /// Logs about the row's median and the step's usual.
@@ -115,6 +144,56 @@ fn deviations(seconds: &Table) -> Table {
     let regain = (count as f64 / (count as f64 - 1.0)).sqrt();
     about.change(|_, cells| cells.iter_mut().for_each(|cell| *cell *= regain));
     about
+}
+
+/// Tells of stages with more work.
+pub(super) struct HeavyStages;
+
+impl Detector for HeavyStages {
+    fn find(&self, seen: &Seen<'_>) -> Vec<Finding> {
+        let tell = |stage: HeavyStage| {
+            let mut finding = seen.finding(FindingKind::Imbalance, Cause::StageImbalance);
+            finding.stages = vec![stage.stage];
+            finding.factor = Some(1.0 + stage.excess);
+            finding.cost = Some(stage.cost);
+            let one_replica = seen.units.places.pipelines.len() < 2;
+            finding.says = format!(
+                "stage {} has {:.1} % more work than the other stages{}",
+                stage.stage,
+                100.0 * stage.excess,
+                if one_replica {
+                    ": its layers could be spread anew, or with one replica only its ranks may be slow from the start \
+                     on, which looks the same; one that becomes slow would be told"
+                } else {
+                    ": nobody's fault, its layers could be spread anew"
+                }
+            );
+            finding
+        };
+        let stage = heavy_stage(seen.units, seen.evidence, seen.model, seen.settings);
+        stage.map(tell).into_iter().collect()
+    }
+}
+
+/// Tells of data that varies.
+pub(super) struct UnevenLoads;
+
+impl Detector for UnevenLoads {
+    fn find(&self, seen: &Seen<'_>) -> Vec<Finding> {
+        let tell = |data: UnevenData| {
+            let mut finding = seen.finding(FindingKind::Imbalance, Cause::DataImbalance);
+            finding.cost = Some(data.cost);
+            let stages = seen.units.places.stages.len();
+            finding.says = format!(
+                "the work of the {} varies by {:.1} % from step to step (sequence lengths or experts), so that each step waits for another one",
+                if stages > 1 { "pipelines" } else { "ranks" },
+                100.0 * data.deviation.exp_m1()
+            );
+            finding
+        };
+        let data = uneven_data(seen.units, seen.model, seen.settings);
+        data.map(tell).into_iter().collect()
+    }
 }
 
 #[cfg(test)]

@@ -19,6 +19,8 @@ const LEAST_FORWARD: f64 = 0.05;
 /// All are multiplied by one power of two, which changes no digit and makes the verdict independent of the unit.
 #[derive(Debug)]
 pub(super) struct RankTimes {
+    /// Seconds that 1.0 in the tables stands for.
+    pub unit_seconds: f64,
     pub forward: Option<Table>,
     pub backward: Option<Table>,
     pub qkv: Option<Table>,
@@ -30,6 +32,7 @@ impl RankTimes {
     pub fn of(job: &Job) -> Self {
         let largest = COMPUTING
             .iter()
+            .chain([&BATCH_GENERATOR])
             .filter_map(|name| job.timer(name))
             .flat_map(|timer| timer.seconds.iter().copied())
             .filter(|seconds| seconds.is_finite())
@@ -49,6 +52,7 @@ impl RankTimes {
             table.has_values().then_some(table)
         };
         Self {
+            unit_seconds: unit,
             forward: table(FORWARD_COMPUTE),
             backward: table(BACKWARD_COMPUTE),
             qkv: table(ATTENTION_QKV),
@@ -56,9 +60,9 @@ impl RankTimes {
         }
     }
 
-    /// Whether there is any timer of computing.
+    /// Whether there is any timer to judge by.
     pub fn any(&self) -> bool {
-        self.forward.is_some() || self.backward.is_some() || self.qkv.is_some()
+        self.forward.is_some() || self.backward.is_some() || self.qkv.is_some() || self.loader.is_some()
     }
 }
 
@@ -75,6 +79,8 @@ fn power_of_two_near(value: f64) -> f64 {
 /// The units of a job with their times.
 #[derive(Debug)]
 pub(super) struct Units {
+    /// Seconds that 1.0 in the tables stands for.
+    pub unit_seconds: f64,
     /// Ranks (positions in the job) of each unit, by their place in the unit.
     pub members: Vec<Vec<usize>>,
     /// Unit of each rank.
@@ -89,8 +95,6 @@ pub(super) struct Units {
     pub forward: Option<Table>,
     /// Backward.
     pub backward: Option<Table>,
-    /// The members' median of their own matrix work.
-    pub qkv: Option<Table>,
     /// The longest loader time of the members.
     pub loader: Option<Table>,
     /// What a unit computes in a step.
@@ -98,7 +102,7 @@ pub(super) struct Units {
 }
 
 impl Units {
-    /// Groups ranks by stage and pipeline; `nodes` are codes. `None` without a timer of computing.
+    /// Groups ranks by stage and pipeline; `nodes` are codes. `None` without a timer of computing or loading.
     pub fn new(times: &RankTimes, places: &[Place], nodes: &[u32]) -> Option<Self> {
         let keys: Vec<(u32, u32)> = places.iter().map(|place| (place.stage, place.pipeline)).collect();
         let mut distinct = keys.clone();
@@ -131,9 +135,14 @@ impl Units {
         let work = match (&forward, &backward, &qkv) {
             (Some(forward), Some(backward), _) => sum_of_passes(forward, backward, &row_places),
             (Some(one), None, _) | (None, Some(one), _) | (None, None, Some(one)) => one.clone(),
-            (None, None, None) => return None,
+            // Without computing there is nothing to compare but the loaders.
+            (None, None, None) => {
+                let loader = loader.as_ref()?;
+                Table::fill(loader.rows(), loader.columns(), |_, _| ())
+            }
         };
         Some(Self {
+            unit_seconds: times.unit_seconds,
             members,
             unit_of,
             stages,
@@ -141,7 +150,6 @@ impl Units {
             places: row_places,
             forward,
             backward,
-            qkv,
             loader,
             work,
         })
@@ -241,6 +249,7 @@ mod tests {
     #[test]
     fn work_is_both_passes_without_the_loader() {
         let times = RankTimes {
+            unit_seconds: 1.0,
             forward: table(&[&[2.0, 3.0, N], &[2.0, 3.0, N]]),
             backward: table(&[&[4.0, N, 4.0], &[4.0, N, 4.0]]),
             qkv: None,
@@ -255,6 +264,7 @@ mod tests {
     #[test]
     fn one_timer_is_enough_and_none_is_not() {
         let none = || RankTimes {
+            unit_seconds: 1.0,
             forward: None,
             backward: None,
             qkv: None,

@@ -1,6 +1,6 @@
 //! The six algorithms on the evidence: a vote on each rank that can veto a name and says how sure it is.
 //!
-//! They cluster a rank's excess over its peers in units of the threshold (overall, forward, backward, qkv), clipped to
+//! They cluster a rank's excess over its peers in units of the threshold (of its unit's work and of its own qkv), clipped to
 //! -0.5 ..= 1.25: saturated, so that a culprit of twice the time and one of 1.08 look alike, which unclipped splits in
 //! two never do. They are asked only when there are suspects: a forced split of a tight cloud means nothing, and
 //! healthy jobs stay cheap.
@@ -19,6 +19,29 @@ const LEAST: f64 = -0.5;
 const MOST: f64 = 1.25;
 /// What a rank of several in a unit that is no suspect shows at most.
 const UNSUSPECTED: f64 = 0.8;
+
+/// Which rows each algorithm takes for the fastest level: those of the cluster with the lowest mean, of `values` (log) that
+/// are NaN for rows without data. An algorithm that finds fewer than two clusters proposes none.
+pub(super) fn levels(values: &[f64], algorithms: &[&'static dyn Algorithm]) -> Vec<Vec<bool>> {
+    let known: Vec<usize> = (0..values.len()).filter(|&row| values[row].is_finite()).collect();
+    let space = Space::new(known.iter().map(|&row| [values[row]; 4]).collect());
+    let propose = |algorithm: &&'static dyn Algorithm| {
+        let clustering = algos::tune(*algorithm, &space)?;
+        let mut sums = vec![(0.0, 0.0); clustering.clusters];
+        for (&row, &label) in known.iter().zip(&clustering.labels) {
+            sums[label as usize].0 += values[row];
+            sums[label as usize].1 += 1.0;
+        }
+        let mean = |cluster: usize| sums[cluster].0 / sums[cluster].1;
+        let fastest = (0..clustering.clusters).min_by(|&a, &b| mean(a).total_cmp(&mean(b)))? as u32;
+        let mut fast = vec![false; values.len()];
+        for (&row, &label) in known.iter().zip(&clustering.labels) {
+            fast[row] = label == fastest;
+        }
+        Some(fast)
+    };
+    algorithms.par_iter().filter_map(propose).collect()
+}
 
 /// The outcome of the vote.
 #[derive(Debug)]
@@ -115,27 +138,27 @@ pub(super) fn saturated(evidence: &Evidence, units: &Units, suspects: &[Suspect]
         suspect_of[suspect.unit] = Some(suspect);
     }
     for (unit, members) in units.members.iter().enumerate() {
-        let score = &evidence.units.scores[unit];
-        let [forward, backward, qkv] = evidence.timers.as_ref().map_or([f64::NAN; 3], |timers| {
-            timers[unit].map(|excess| excess / score.threshold)
-        });
+        let shown = evidence.units.verdicts.rows[unit].whole.margin();
         for &rank in members {
-            let row = &mut rows[rank];
-            *row = [score.margin(), forward, backward, qkv];
-            if members.len() == 1 {
-                continue;
-            }
-            let own = evidence.ranks.as_ref().map(|ranks| ranks.scores[rank].margin());
-            row[3] = own.unwrap_or(f64::NAN);
+            let by_qkv = evidence
+                .ranks
+                .as_ref()
+                .map(|ranks| ranks.verdicts.rows[rank].whole.margin());
             // Inside a unit only what is the rank's own tells.
-            let shown = own.filter(|own| own.is_finite()).unwrap_or(0.0).max(0.0);
-            *row = match suspect_of[unit] {
-                None => row.map(|value| at_most(value, UNSUSPECTED)),
-                Some(suspect) if suspect.ranks.contains(&rank) => {
-                    row.map(|value| at_most(value, shown).max(suspect.score.margin()).max(1.0))
-                }
-                Some(_) => row.map(|value| at_most(value, shown)),
+            let own = if members.len() == 1 {
+                shown
+            } else {
+                by_qkv.filter(|own| own.is_finite()).unwrap_or(0.0).max(0.0)
             };
+            let row = &mut rows[rank];
+            *row = match suspect_of[unit] {
+                None => [at_most(shown, UNSUSPECTED); 4],
+                Some(suspect) if suspect.ranks.contains(&rank) => [suspect.fault.excess.margin().max(1.0); 4],
+                Some(_) => [at_most(shown, own).min(UNSUSPECTED); 4],
+            };
+            if let Some(by_qkv) = by_qkv.filter(|_| suspect_of[unit].is_none()) {
+                row[3] = at_most(by_qkv, UNSUSPECTED);
+            }
         }
     }
     for row in &mut rows {

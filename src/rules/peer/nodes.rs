@@ -1,0 +1,100 @@
+//! Nodes as rows: what several ranks of a node show together, each just below what a rank must show, adds up.
+//!
+//! A node's row is the lower median of its ranks in each step, so at least half of them must be slow for it to be. The
+//! ranks of a slow node that show half of what it shows are slow with it.
+
+use std::ops::Range;
+
+use super::own::OwnFactors;
+use super::rows::{RowPlaces, grouped};
+use super::settings::{Ablation, PeerSettings};
+use super::slowness::{Fault, Rows, judge};
+use super::table::Table;
+use crate::stats::{low_median, mean, median};
+use crate::verdict::{Lasting, lasting, runs};
+
+/// Fewest rows that make a node more than a rank.
+const LEAST_ROWS: usize = 2;
+/// Share of the node's excess that a rank of it must show.
+const SHARE: f64 = 0.5;
+
+/// A node's fault without its short spells, if that lasts: single slow steps of several ranks meet by chance.
+fn of_full_spells(mut fault: Fault, slow_windows: &[Range<usize>], settings: &PeerSettings) -> Option<Fault> {
+    if fault.lasting != Lasting::Throughout {
+        for run in runs(&fault.slow)
+            .into_iter()
+            .filter(|run| run.len() < settings.least_slow_columns())
+        {
+            fault.slow[run].fill(false);
+        }
+        fault.lasting = lasting(&fault.slow, slow_windows, &settings.persistence)?;
+    }
+    Some(fault)
+}
+
+/// Faults of rows that only their node tells.
+pub(super) fn told_by_their_node(
+    own: &OwnFactors,
+    places: &RowPlaces,
+    slow_windows: &[Range<usize>],
+    settings: &PeerSettings,
+) -> Vec<(usize, Fault)> {
+    if !settings.uses(Ablation::Nodes) {
+        return Vec::new();
+    }
+    let on_node: Vec<Vec<usize>> = grouped(places.nodes.iter().map(|&node| (node, 0)))
+        .into_iter()
+        .filter(|rows| rows.len() >= LEAST_ROWS)
+        .collect();
+    if on_node.len() < LEAST_ROWS {
+        return Vec::new();
+    }
+    let levels = &own.verdicts.levels;
+    let about = |row: usize, step: usize| own.factors.row(row)[step] - levels[places.stage_of[row]];
+    let nodes = Table::fill(on_node.len(), own.factors.columns(), |node, cells| {
+        for (step, cell) in cells.iter_mut().enumerate() {
+            *cell = low_median(on_node[node].iter().map(|&row| about(row, step)));
+        }
+    });
+    let rows = Rows {
+        factors: &nodes,
+        residual: &nodes,
+        logs: &nodes,
+        stages: &[(0..on_node.len()).collect()],
+        stage_of: &vec![0; on_node.len()],
+        slow_windows,
+    };
+    let everybody_is_one_level = |_: &[f64]| Vec::new();
+    let verdicts = judge(&rows, &everybody_is_one_level, settings).rows;
+    let mut told = Vec::new();
+    for (node, verdict) in verdicts.into_iter().enumerate() {
+        let Some(fault) = verdict
+            .fault
+            .and_then(|fault| of_full_spells(fault, slow_windows, settings))
+        else {
+            continue;
+        };
+        let steps = runs(&fault.slow);
+        let over = |of_step: &dyn Fn(usize) -> f64| mean(steps.iter().cloned().flatten().map(of_step));
+        let shown = over(&|step| nodes.row(node)[step]);
+        let others = (0..on_node.len()).filter(|&other| other != node);
+        let usual = median(others.map(|other| over(&|step| nodes.row(other)[step])));
+        let wanted = SHARE * (shown - usual);
+        let own_excess = on_node[node]
+            .iter()
+            .filter_map(|&row| own.verdicts.rows[row].fault.as_ref());
+        let largest = own_excess.map(|fault| fault.excess.excess).fold(0.0, f64::max);
+        let without_fault = |row: &&usize| own.verdicts.rows[**row].fault.is_none();
+        for &row in on_node[node].iter().filter(without_fault) {
+            let excess = over(&|step| about(row, step)) - usual;
+            // Beside one far slower rank of the node the others may but wait for it.
+            if excess > wanted.max(SHARE * largest) {
+                let mut fault = fault.clone();
+                fault.excess.excess = excess;
+                fault.excess.threshold = fault.excess.threshold.min(excess);
+                told.push((row, fault));
+            }
+        }
+    }
+    told
+}

@@ -1,0 +1,309 @@
+//! The detector of ranks that compute slowly: suspects after the vote, put together where they are one thing.
+//!
+//! Ranks that became slow together are one finding where they make up a whole node, or a level of their own: a quarter of
+//! the job at like excess, as cards of an older kind or cards that are shared are.
+
+use super::detector::{Detector, Seen, how_often, who};
+use super::reference::Reference;
+use super::suspects::Suspect;
+use super::votes::Votes;
+use crate::verdict::{Cause, Finding, FindingKind, Lasting, runs, words};
+
+/// Share of the job's ranks that make a level, and how many at least.
+const LEVEL_SHARE: f64 = 0.25;
+const LEAST_OF_LEVEL: usize = 4;
+/// How far the excesses inside a level lie apart at most, over their middle.
+const LIKE: f64 = 1.0;
+/// More findings of the same steps than this are told as one.
+const MOST_FINDINGS: usize = 32;
+/// Share of the steps from the first slow one to the last that must be slow for it to have begun or ended there.
+const DENSE: f64 = 0.8;
+
+/// Finds ranks that compute slowly.
+pub(super) struct SlowRanks;
+
+/// Suspects that are one finding.
+struct Group<'a> {
+    suspects: Vec<&'a Suspect>,
+    /// Positions, ascending.
+    ranks: Vec<usize>,
+    what: What,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum What {
+    /// One unit.
+    Unit,
+    /// All ranks of a node.
+    Node,
+    /// A level of the job.
+    Level,
+}
+
+impl Detector for SlowRanks {
+    fn find(&self, seen: &Seen<'_>) -> Vec<Finding> {
+        let mut reference = Reference::new(seen.job, seen.units, seen.suspects);
+        groups(seen)
+            .iter()
+            .map(|group| finding(seen, group, &mut reference))
+            .collect()
+    }
+}
+
+/// What a suspect is named for: the ranks that the vote confirms; without any it stays a mere suspect.
+fn confirmed(suspect: &Suspect, votes: &Votes) -> Vec<usize> {
+    suspect
+        .ranks
+        .iter()
+        .copied()
+        .filter(|&rank| votes.confirm(rank))
+        .collect()
+}
+
+fn groups<'a>(seen: &Seen<'a>) -> Vec<Group<'a>> {
+    let mut groups = Vec::new();
+    // (kind of fault, slow parts) -> suspects of which every rank is told.
+    let mut together: Vec<(Lasting, usize, usize, Vec<&Suspect>)> = Vec::new();
+    for suspect in seen.suspects {
+        let confirmed = confirmed(suspect, seen.votes);
+        if suspect.one_of || confirmed.is_empty() {
+            let ranks = if confirmed.is_empty() {
+                suspect.ranks.clone()
+            } else {
+                confirmed
+            };
+            groups.push(Group {
+                suspects: vec![suspect],
+                ranks,
+                what: What::Unit,
+            });
+            continue;
+        }
+        let (first, last) = ends(&suspect.fault.slow);
+        let (kind, least) = (suspect.fault.lasting, seen.settings.least_slow_columns());
+        let like = |group: &&mut (Lasting, usize, usize, Vec<&Suspect>)| {
+            group.0 == kind
+                && (kind == Lasting::Throughout || group.1.abs_diff(first) < least && group.2.abs_diff(last) < least)
+        };
+        match together.iter_mut().find(like) {
+            Some(group) => group.3.push(suspect),
+            None => together.push((kind, first, last, vec![suspect])),
+        }
+    }
+    for (_, _, _, suspects) in together {
+        groups.extend(parted(seen, suspects));
+    }
+    groups
+}
+
+fn ends(slow: &[bool]) -> (usize, usize) {
+    let runs = runs(slow);
+    (
+        runs.first().map_or(0, |run| run.start),
+        runs.last().map_or(0, |run| run.end),
+    )
+}
+
+/// Parts suspects that are slow in the same steps: a level, whole nodes, single units.
+fn parted<'a>(seen: &Seen<'a>, suspects: Vec<&'a Suspect>) -> Vec<Group<'a>> {
+    let ranks_of = |suspects: &[&Suspect]| -> Vec<usize> {
+        let mut ranks: Vec<usize> = suspects
+            .iter()
+            .flat_map(|suspect| confirmed(suspect, seen.votes))
+            .collect();
+        ranks.sort_unstable();
+        ranks
+    };
+    let all = ranks_of(&suspects);
+    let mut excesses: Vec<f64> = suspects.iter().map(|suspect| suspect.fault.excess.excess).collect();
+    excesses.sort_by(f64::total_cmp);
+    let (least, middle, most) = (excesses[0], excesses[excesses.len() / 2], excesses[excesses.len() - 1]);
+    let large = all.len() >= LEAST_OF_LEVEL && all.len() as f64 >= LEVEL_SHARE * seen.job.ranks.len() as f64;
+    if suspects.len() > MOST_FINDINGS || large && most - least < LIKE * middle {
+        let what = if suspects.len() == 1 { What::Unit } else { What::Level };
+        return vec![Group {
+            suspects,
+            ranks: all,
+            what,
+        }];
+    }
+    let mut named = vec![false; seen.job.ranks.len()];
+    all.iter().for_each(|&rank| named[rank] = true);
+    let mut whole = std::collections::BTreeMap::<&String, bool>::new();
+    for (rank, node) in seen.job.nodes.iter().enumerate() {
+        *whole.entry(node).or_insert(true) &= named[rank];
+    }
+    let node_of = |suspect: &Suspect| &seen.job.nodes[suspect.ranks[0]];
+    let mut groups: Vec<Group<'a>> = Vec::new();
+    let mut by_node = std::collections::BTreeMap::<&String, Vec<&'a Suspect>>::new();
+    for suspect in suspects {
+        let on_one_node = suspect
+            .ranks
+            .iter()
+            .all(|&rank| &seen.job.nodes[rank] == node_of(suspect));
+        if on_one_node && whole[node_of(suspect)] {
+            by_node.entry(node_of(suspect)).or_default().push(suspect);
+        } else {
+            groups.push(Group {
+                ranks: confirmed(suspect, seen.votes),
+                suspects: vec![suspect],
+                what: What::Unit,
+            });
+        }
+    }
+    groups.extend(by_node.into_values().map(|suspects| Group {
+        ranks: ranks_of(&suspects),
+        what: if suspects.len() > 1 { What::Node } else { What::Unit },
+        suspects,
+    }));
+    groups
+}
+
+fn finding(seen: &Seen<'_>, group: &Group<'_>, reference: &mut Reference<'_>) -> Finding {
+    // The one in the middle speaks for them all.
+    let mut by_excess = group.suspects.clone();
+    by_excess.sort_by(|a, b| {
+        a.fault
+            .excess
+            .excess
+            .total_cmp(&b.fault.excess.excess)
+            .then(a.unit.cmp(&b.unit))
+    });
+    let speaks = by_excess[by_excess.len() / 2];
+    let named = group.ranks.iter().all(|&rank| seen.votes.confirm(rank));
+    let kind = match (named, speaks.one_of) {
+        (false, _) => FindingKind::Suspect,
+        (true, false) => FindingKind::SlowRank,
+        (true, true) => FindingKind::OneOfGroup,
+    };
+    let fault = &speaks.fault;
+    let mut finding = seen.finding(kind, Cause::Compute);
+    finding.named = named;
+    seen.accuse(&mut finding, &group.ranks, &fault.slow);
+    finding.factor = Some(fault.excess.excess.exp());
+    let mended: Vec<(usize, f64)> = group
+        .suspects
+        .iter()
+        .map(|suspect| (suspect.unit, suspect.fault.excess.excess.exp()))
+        .collect();
+    finding.cost = Some(seen.model.mending(&mended, &fault.slow));
+    when(seen, &mut finding, speaks);
+    finding.voters = seen.votes.voters as usize;
+    let calls_all_slow = |ranks: &[crate::vote::RankBallot]| group.ranks.iter().all(|&rank| ranks[rank].slow);
+    let voted = seen
+        .votes
+        .algorithms
+        .iter()
+        .filter(|algorithm| calls_all_slow(&algorithm.ranks));
+    finding.voted_by = voted.map(|algorithm| algorithm.name.to_owned()).collect();
+    let fewest = group
+        .ranks
+        .iter()
+        .map(|&rank| seen.votes.votes[rank])
+        .min()
+        .unwrap_or(0);
+    finding.confidence = Some(confidence(speaks, fewest, seen.votes.voters));
+    finding.timers = reference.compare(speaks);
+    finding.says = says(seen, group, speaks, &finding);
+    finding
+}
+
+fn when(seen: &Seen<'_>, finding: &mut Finding, suspect: &Suspect) {
+    let slow = &suspect.fault.slow;
+    seen.shows_in(finding, slow);
+    finding.lasting = Some(suspect.fault.lasting);
+    if matches!(suspect.fault.lasting, Lasting::Throughout) {
+        finding.ended = Some(false);
+        return;
+    }
+    let (first, last) = ends(slow);
+    let count = slow.iter().filter(|&&slow| slow).count();
+    if (count as f64) < DENSE * (last - first) as f64 {
+        return;
+    }
+    finding.onset = (first > 0).then(|| seen.job.iterations[first]);
+    finding.until = finding.last_iteration.filter(|_| finding.ended == Some(true));
+}
+
+fn says(seen: &Seen<'_>, group: &Group<'_>, suspect: &Suspect, finding: &Finding) -> String {
+    let fault = &suspect.fault;
+    let several = finding.ranks.len() != 1 && finding.kind != FindingKind::OneOfGroup;
+    let percent = format!("{:.1} %", 100.0 * fault.excess.excess.exp_m1());
+    let (verb, own) = if several {
+        ("compute", "their")
+    } else {
+        ("computes", "its")
+    };
+    let against = match (fault.to_itself, group.what) {
+        (true, _) => format!("slower than in {own} better part of the window"),
+        (false, What::Level) => "slower than the others".to_owned(),
+        (false, _) => format!("slower than {own} peers"),
+    };
+    let subject = match (finding.kind, group.what) {
+        (FindingKind::OneOfGroup, _) => format!("at least one of {}", who(finding)),
+        (_, What::Node) => format!(
+            "all ranks of {} ({})",
+            words::nodes(&finding.nodes),
+            words::ranks(&finding.ranks)
+        ),
+        (_, What::Level) => format!(
+            "{} of {}: {}",
+            finding.ranks.len(),
+            words::number(seen.job.ranks.len(), "rank"),
+            who(finding)
+        ),
+        _ => who(finding),
+    };
+    let mut says = format!(
+        "{subject} {verb} {percent} {against}{}, {}",
+        span(finding, &fault.slow),
+        how_often(finding)
+    );
+    if group.what == What::Level {
+        says += if fills_its_nodes(seen, &group.ranks) {
+            "; they fill their nodes, so these may be machines of another kind, or share what is slow"
+        } else {
+            "; a level of their own: cards that are shared, or of another kind"
+        };
+    }
+    if finding.kind == FindingKind::Suspect {
+        says += if several {
+            ", but most algorithms do not tell them apart"
+        } else {
+            ", but most algorithms do not tell it apart"
+        };
+    }
+    says
+}
+
+/// Since when, until when, or how often.
+fn span(finding: &Finding, slow: &[bool]) -> String {
+    let spells = runs(slow).len();
+    match (finding.lasting, finding.onset, finding.until) {
+        (_, Some(onset), Some(until)) => format!(", from iteration {onset} to {until}, when it ended"),
+        (_, Some(onset), None) => format!(", since iteration {onset}"),
+        (_, None, Some(until)) => format!(", until iteration {until}, when it ended"),
+        (Some(Lasting::Throughout) | None, None, None) => String::new(),
+        (_, None, None) if spells > 1 => format!(", on and off ({spells} times)"),
+        _ => String::new(),
+    }
+}
+
+/// Whether no rank of the same nodes is left out.
+fn fills_its_nodes(seen: &Seen<'_>, ranks: &[usize]) -> bool {
+    let nodes: std::collections::BTreeSet<&String> = ranks.iter().map(|&rank| &seen.job.nodes[rank]).collect();
+    let on_them = seen.job.nodes.iter().filter(|node| nodes.contains(node));
+    on_them.count() == ranks.len()
+}
+
+/// How sure a suspect is: by how far it passes the threshold and how many algorithms agree, half for one of a group.
+fn confidence(suspect: &Suspect, votes: u32, voters: u32) -> f64 {
+    let agreement = if voters == 0 {
+        0.5
+    } else {
+        f64::from(votes) / f64::from(voters)
+    };
+    let sure = (1.0 - 0.5f64.powf(suspect.fault.excess.margin())) * (0.5 + 0.5 * agreement);
+    let sure = if suspect.one_of { 0.5 * sure } else { sure };
+    (1000.0 * sure).round() / 1000.0
+}
