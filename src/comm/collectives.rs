@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 use super::thresholds::{AGREE, AGREE_SHARE, LEAST_PRESENT, TELLING_FACTOR};
 use crate::contract::timers::{BACKWARD_GATHER_MODEL_PARAMS, COLLECTIVES, OTHER_COLLECTIVES, PARAMS_ALL_GATHER};
-use crate::job::{Communicator, Group, Job, TimerTable};
+use crate::job::{Communicator, Group, Job, TimerTable, Topology};
 use crate::stats::median;
 
 /// Each group's collective in each iteration.
@@ -48,32 +48,59 @@ impl Collectives {
     pub fn all(job: &Job) -> Vec<Self> {
         let ran = |name: &str| job.timer(name).is_some_and(has_run);
         let distributed = ran(PARAMS_ALL_GATHER) || ran(BACKWARD_GATHER_MODEL_PARAMS);
-        let mut found = Vec::new();
+        let mut found: Vec<Self> = Vec::new();
         for name in COLLECTIVES.into_iter().chain(OTHER_COLLECTIVES) {
             let Some(communicator) = Communicator::of_timer(name, distributed) else {
                 continue;
             };
-            let of = |communicator, fine| {
-                let groups: Vec<Group> = job.topology.groups(communicator, fine);
-                let whole: Vec<Group> = groups.into_iter().filter(|group| group.complete).collect();
-                Self::of_timer(job, name, communicator, &whole)
+            let whole = |communicator, fine| -> Vec<Group> {
+                let groups = job.topology.groups(communicator, fine);
+                groups.into_iter().filter(|group| group.complete).collect()
             };
-            let surely = of(communicator, false);
-            if communicator == Communicator::DataParallel {
-                // Without waiting finer groups can be told: those that reduce the experts' gradients, else the lanes.
-                let experts = job.topology.sizes.get("ep").is_some_and(|&experts| experts > 1);
-                let kind = if experts {
-                    Communicator::ExpertDataParallel
-                } else {
-                    communicator
-                };
-                let fine = of(kind, true).filter(|fine| fine.begin_together);
-                found.extend(fine.or(surely));
-            } else {
+            let groups = whole(communicator, false);
+            let surely = Self::of_timer(job, name, communicator, &groups);
+            if communicator != Communicator::DataParallel {
                 found.extend(surely);
+                continue;
             }
+            // Without waiting finer groups can be told: those that reduce the experts' gradients, else the lanes.
+            let experts = job.topology.sizes.get("ep").is_some_and(|&experts| experts > 1);
+            let kind = if experts {
+                Communicator::ExpertDataParallel
+            } else {
+                communicator
+            };
+            let fine = Self::of_timer(job, name, kind, &whole(kind, true));
+            let told = fine.filter(|fine| fine.begin_together).or(surely);
+            // The first timer is a reduction: barriers are before all of them or before none.
+            let barriers = found.first().is_some_and(|first| first.begin_together);
+            let gathers = name == PARAMS_ALL_GATHER || name == BACKWARD_GATHER_MODEL_PARAMS;
+            let of_parts = || Self::of_instances(job, name, &groups);
+            let parted = told
+                .as_ref()
+                .filter(|told| gathers && barriers && !told.begin_together)
+                .and_then(|_| of_parts());
+            found.extend(parted.or(told));
         }
         found
+    }
+
+    /// The gathering inside each of several distributed-optimizer instances: the fewest parts of the groups whose members
+    /// agree, where a barrier takes the waiting out and the members of the whole do not.
+    fn of_instances(job: &Job, name: &'static str, groups: &[Group]) -> Option<Self> {
+        let least = groups.iter().map(|group| group.members.len()).min()?;
+        let counts = (1..usize::BITS)
+            .map(|power| 1 << power)
+            .take_while(|count| 2 * count <= least);
+        counts
+            .filter_map(|count| {
+                let parts: Vec<Group> = groups
+                    .iter()
+                    .flat_map(|group| Topology::instances(group, count))
+                    .collect();
+                Self::of_timer(job, name, Communicator::DataParallel, &parts)
+            })
+            .find(|parts| parts.begin_together)
     }
 
     /// The groups' collectives by one timer; nothing where it did not run or no group has several ranks.

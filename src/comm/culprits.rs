@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::collectives::Collectives;
 use super::flows::Flow;
 use super::thresholds::{MOST_LINKS, SHARE_OF_LINKS, SHARE_OF_NODE};
+use crate::contract::metrics::UNKNOWN_NODE;
 use crate::job::Job;
 
 /// What is slow.
@@ -81,7 +82,14 @@ pub fn explain(job: &Job, flows: &[Flow], collectives: &Collectives) -> Vec<Culp
             break;
         };
         by_set.retain(|set, _| set.len() == most);
-        for (set, suspects) in by_set {
+        // A rank or node explains more than the link that it shares with another one.
+        let is_link = |suspects: &[&Suspect]| suspects.iter().all(|suspect| matches!(suspect.who, Who::Link(_)));
+        let (links, people): (Vec<_>, Vec<_>) = by_set.into_iter().partition(|(_, suspects)| is_link(suspects));
+        for (set, suspects) in people.into_iter().chain(links) {
+            // What another one has explained meanwhile is looked at anew.
+            if !set.iter().all(|flow| open.contains(flow)) {
+                continue;
+            }
             for flow in &set {
                 open.remove(flow);
             }
@@ -122,7 +130,7 @@ fn suspects(job: &Job, flows: &[Flow]) -> Vec<Suspect> {
     }
     let of_nodes = group(flows, |flow| [&job.nodes[flow.sender], &job.nodes[flow.receiver]]);
     let nodes: BTreeSet<&String> = ranks.iter().map(|&rank| &job.nodes[rank]).collect();
-    for node in nodes {
+    for node in nodes.into_iter().filter(|node| *node != UNKNOWN_NODE) {
         let all: Vec<usize> = of_nodes[&node]
             .iter()
             .copied()

@@ -136,9 +136,10 @@ impl Writer<'_> {
     }
 
     fn subject(&self, culprit: &Culprit) -> String {
+        let slow = culprit.slow_steps(self.flows);
         let on = |ranks: &[usize]| {
-            let of = about(self.job, FindingKind::SlowLink, &ranks.iter().copied().collect(), &[]);
-            format!("{} on {}", words::ranks(&of.ranks), words::nodes(&of.nodes))
+            let ranks = ranks.iter().copied().collect();
+            who(&about(self.job, FindingKind::SlowLink, &ranks, &slow))
         };
         match culprit.ends.as_slice() {
             [
@@ -182,12 +183,21 @@ impl Writer<'_> {
     }
 }
 
+/// `rank 5 on node a`; without the node where none is known.
+pub(super) fn who(finding: &Finding) -> String {
+    let ranks = words::ranks(&finding.ranks);
+    match finding.nodes.as_slice() {
+        [] => ranks,
+        nodes => format!("{ranks} on {}", words::nodes(nodes)),
+    }
+}
+
 /// A finding about some ranks (positions) that are slow in some iterations.
 pub(super) fn about(job: &Job, kind: FindingKind, ranks: &BTreeSet<usize>, slow: &[bool]) -> Finding {
     let mut finding = Finding::new(kind, Cause::Network, job.iteration_count());
     finding.ranks = ranks.iter().map(|&rank| job.ranks[rank]).collect();
-    let nodes: BTreeSet<&String> = ranks.iter().map(|&rank| &job.nodes[rank]).collect();
-    finding.nodes = nodes.into_iter().cloned().collect();
+    let places: Vec<usize> = ranks.iter().copied().collect();
+    finding.nodes = job.nodes_in(&places, slow);
     let stages: BTreeSet<u32> = ranks.iter().filter_map(|&rank| job.topology.stage(rank)).collect();
     finding.stages = stages.into_iter().collect();
     let count = slow.iter().filter(|&&slow| slow).count();
@@ -206,6 +216,7 @@ pub(super) fn about(job: &Job, kind: FindingKind, ranks: &BTreeSet<usize>, slow:
     let dense = count as f64 >= SHARE_SINCE * (slow.len() - first) as f64;
     finding.onset = (late && dense).then(|| at(first));
     finding.until = (last + quarter.max(2) < slow.len()).then(|| job.last_iteration_of(last));
+    finding.ended = Some(finding.until.is_some());
     finding
 }
 

@@ -210,3 +210,26 @@ fn groups_without_rows_of_all_members_tell_nothing() {
     slow.topology.sizes.insert("dp".to_owned(), 8);
     assert_eq!(findings(&slow, &nobody_is_slow()), []);
 }
+
+#[test]
+fn instances_of_the_distributed_optimizer_gather_apart() {
+    let mut job = job([1, 16, 8], 20, |_, _, _| 1.0);
+    job.topology.sizes = [("dp", 16), ("pp", 1)]
+        .map(|(axis, size)| (axis.to_owned(), size))
+        .into();
+    let even = |rank: usize, step: usize| USUAL * (1.0 + 0.01 * ((rank + step) % 3) as f64);
+    let gathers = move |rank: usize, step: usize| even(rank, step) * if rank / 4 == 2 { 3.0 } else { 1.0 };
+    let with = |job: Job, wait: fn(usize, usize) -> f64| {
+        let job = with_timer(job, "all-grads-sync", move |rank, step| {
+            even(rank, step) + wait(rank, step)
+        });
+        with_timer(job, "params-all-gather", gathers)
+    };
+    let topology = job.topology.clone();
+    let told = only(&with(job, |_, _| 0.0));
+    assert_eq!(told.ranks, [8, 9, 10, 11]);
+    // Without barriers the others may have come early.
+    let mut job = super::samples::job([1, 16, 8], 20, |_, _, _| 1.0);
+    job.topology = topology;
+    assert_eq!(findings(&with(job, waits), &nobody_is_slow()), []);
+}

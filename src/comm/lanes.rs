@@ -14,7 +14,7 @@ use super::SlowComputing;
 use super::arrivals::{SlowLink, slow_links};
 use super::collectives::Collectives;
 use super::cost::Steps;
-use super::findings::{about, when};
+use super::findings::{about, when, who};
 use super::flows::{Comparison, SlowFlow, logs};
 use crate::contract::timers::INTERLEAVED_TRANSFERS;
 use crate::job::Job;
@@ -126,18 +126,10 @@ fn finding(
     finding.decided_by = Some(format!(
         "pipeline: no rank of it has usual fused calls as short as those of other pipelines; {collective}"
     ));
-    let who = if accused.len() == 1 {
-        format!(
-            "{} on {} communicates slowly",
-            words::ranks(&finding.ranks),
-            words::nodes(&finding.nodes)
-        )
+    let subject = if accused.len() == 1 {
+        format!("{} communicates slowly", who(&finding))
     } else if is_link {
-        format!(
-            "the link between {} on {} is slow",
-            words::ranks(&finding.ranks),
-            words::nodes(&finding.nodes)
-        )
+        format!("the link between {} is slow", who(&finding))
     } else {
         format!(
             "a transfer among {} is slow; the timers do not tell which",
@@ -145,7 +137,7 @@ fn finding(
         )
     };
     finding.says = format!(
-        "{who}: even the shortest fused calls of the pipeline take {:.1} x the usual{}",
+        "{subject}: even the shortest fused calls of the pipeline take {:.1} x the usual{}",
         slow.factor,
         when(&finding)
     );
