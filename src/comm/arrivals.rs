@@ -14,7 +14,8 @@ use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 
-use super::flows::{Comparison, FEWEST, SlowFlow, logs};
+use super::flows::{Comparison, SlowFlow, logs};
+use super::thresholds::{FEWEST, LEAST_ARRIVAL, STEADY};
 use crate::contract::timers::{BACKWARD_SEND_BACKWARD_RECV, FORWARD_COMPUTE, FORWARD_RECV};
 use crate::job::{CallTable, Job, TimerTable};
 use crate::stats::{low_median, median};
@@ -26,11 +27,6 @@ const FIRST: &str = FORWARD_RECV;
 const COMPUTING: &str = FORWARD_COMPUTE;
 /// The calls of which the last sends the last gradients.
 const LAST: &str = BACKWARD_SEND_BACKWARD_RECV;
-/// Share of the usual transfer that an estimate is at least: it is a difference, and noise takes it below 0.
-const LEAST: f64 = 0.1;
-/// Share of the steps between the first and the last slow one that are slow over a slow link.
-const STEADY: f64 = 0.9;
-
 /// A link that is slow in one direction.
 #[derive(Debug, Clone)]
 pub(super) struct SlowLink {
@@ -54,7 +50,7 @@ impl Transfer {
     /// Notes an iteration's time; what can't be told stays NaN.
     fn set(&mut self, step: usize, seconds: f64, usual: f64) {
         if seconds.is_finite() {
-            self.seconds[step] = seconds.max(LEAST * usual);
+            self.seconds[step] = seconds.max(LEAST_ARRIVAL * usual);
         }
     }
 }

@@ -1,65 +1,138 @@
-//! The collectives of data-parallel groups: who comes last waits least, so that the shortest duration of a group's members
-//! is the collective itself.
+//! Collectives by their groups: who comes last waits least, so that the shortest duration of a group's members is the
+//! collective itself.
+//!
+//! That holds where the group is the right one and whole: the member that came last must be among those that are looked
+//! at. [`Communicator`] gives the groups; those that lack members are left out. Where Megatron-LM puts a barrier before
+//! each timer (`barrier_with_L1_time`, its default) no duration holds waiting: there the members of every group agree,
+//! and finer groups can be told apart.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use crate::contract::timers::COLLECTIVES;
-use crate::job::Job;
+use super::thresholds::{AGREE, AGREE_SHARE, LEAST_PRESENT, TELLING_FACTOR};
+use crate::contract::timers::{BACKWARD_GATHER_MODEL_PARAMS, COLLECTIVES, OTHER_COLLECTIVES, PARAMS_ALL_GATHER};
+use crate::job::{Communicator, Group, Job, TimerTable, Topology};
 use crate::stats::median;
-
-/// Factor over the other groups from which a collective tells an end.
-const TELLING_FACTOR: f64 = 1.5;
 
 /// Each group's collective in each iteration.
 #[derive(Debug, Default)]
 pub struct Collectives {
     /// The timer; none where the job has none, or no group of several ranks.
     pub timer: Option<&'static str>,
-    /// Pipeline stage of each group.
-    pub stages: Vec<u32>,
+    /// Whether no duration holds waiting.
+    pub begin_together: bool,
+    /// The kind of the groups.
+    pub communicator: Option<Communicator>,
+    /// Pipeline stage of each group; `None` where it spans several.
+    pub stages: Vec<Option<u32>>,
     /// Ranks (positions) of each group, ascending.
     pub members: Vec<Vec<usize>>,
     /// Groups x iterations, seconds; NaN without a value.
     pub seconds: Vec<Vec<f64>>,
-    group_of: Vec<usize>,
+    /// Group of each rank.
+    group_of: Vec<Option<usize>>,
 }
 
 impl Collectives {
-    /// Groups the ranks by stage and number in the stage. `O(ranks x iterations)`.
+    /// What tells the ends of a link apart: the lanes of each stage by the first data-parallel collective that the job
+    /// has. The ends are known to be suspect already, and ranks that are context-parallel peers come at one time, so that
+    /// lanes count here also where they may be such. `O(ranks x iterations)`.
     #[must_use]
     pub fn of(job: &Job) -> Self {
-        let of_timer = |name: &'static str| Self::of_timer(job, name);
+        let lanes = job.topology.groups(Communicator::DataParallel, true);
+        let of_timer = |name: &'static str| Self::of_timer(job, name, Communicator::DataParallel, &lanes);
         COLLECTIVES.into_iter().find_map(of_timer).unwrap_or_default()
     }
 
-    /// The groups' collectives by one timer; nothing where it did not run or no group has several ranks.
-    fn of_timer(job: &Job, name: &'static str) -> Option<Self> {
-        let timer = job
-            .timer(name)
-            .filter(|timer| timer.seconds.iter().any(|&seconds| seconds > 0.0))?;
-        let mut groups = BTreeMap::<(u32, u32), Vec<usize>>::new();
-        for (rank, place) in job.topology.places.iter().enumerate() {
-            groups.entry((place.stage, place.member)).or_default().push(rank);
+    /// Every collective by groups whose members surely wait for each other, so that a slow one can be told by itself.
+    #[must_use]
+    pub fn all(job: &Job) -> Vec<Self> {
+        let ran = |name: &str| job.timer(name).is_some_and(has_run);
+        let distributed = ran(PARAMS_ALL_GATHER) || ran(BACKWARD_GATHER_MODEL_PARAMS);
+        let mut found: Vec<Self> = Vec::new();
+        for name in COLLECTIVES.into_iter().chain(OTHER_COLLECTIVES) {
+            let Some(communicator) = Communicator::of_timer(name, distributed) else {
+                continue;
+            };
+            let whole = |communicator, fine| -> Vec<Group> {
+                let groups = job.topology.groups(communicator, fine);
+                groups.into_iter().filter(|group| group.complete).collect()
+            };
+            let groups = whole(communicator, false);
+            let surely = Self::of_timer(job, name, communicator, &groups);
+            if communicator != Communicator::DataParallel {
+                found.extend(surely);
+                continue;
+            }
+            // Without waiting finer groups can be told: those that reduce the experts' gradients, else the lanes.
+            let experts = job.topology.sizes.get("ep").is_some_and(|&experts| experts > 1);
+            let kind = if experts {
+                Communicator::ExpertDataParallel
+            } else {
+                communicator
+            };
+            let fine = Self::of_timer(job, name, kind, &whole(kind, true));
+            let told = fine.filter(|fine| fine.begin_together).or(surely);
+            // The first timer is a reduction: barriers are before all of them or before none.
+            let barriers = found.first().is_some_and(|first| first.begin_together);
+            let gathers = name == PARAMS_ALL_GATHER || name == BACKWARD_GATHER_MODEL_PARAMS;
+            let of_parts = || Self::of_instances(job, name, &groups);
+            let parted = told
+                .as_ref()
+                .filter(|told| gathers && barriers && !told.begin_together)
+                .and_then(|_| of_parts());
+            found.extend(parted.or(told));
         }
-        if groups.values().all(|members| members.len() < 2) {
+        found
+    }
+
+    /// The gathering inside each of several distributed-optimizer instances: the fewest parts of the groups whose members
+    /// agree, where a barrier takes the waiting out and the members of the whole do not.
+    fn of_instances(job: &Job, name: &'static str, groups: &[Group]) -> Option<Self> {
+        let least = groups.iter().map(|group| group.members.len()).min()?;
+        let counts = (1..usize::BITS)
+            .map(|power| 1 << power)
+            .take_while(|count| 2 * count <= least);
+        counts
+            .filter_map(|count| {
+                let parts: Vec<Group> = groups
+                    .iter()
+                    .flat_map(|group| Topology::instances(group, count))
+                    .collect();
+                Self::of_timer(job, name, Communicator::DataParallel, &parts)
+            })
+            .find(|parts| parts.begin_together)
+    }
+
+    /// The groups' collectives by one timer; nothing where it did not run or no group has several ranks.
+    fn of_timer(job: &Job, name: &'static str, communicator: Communicator, groups: &[Group]) -> Option<Self> {
+        let timer = job.timer(name).filter(|timer| has_run(timer))?;
+        if groups.iter().all(|group| group.members.len() < 2) {
             return None;
         }
-        let shortest = |members: &Vec<usize>, step: usize| {
-            let seconds = members.iter().map(|&rank| timer.seconds[(rank, step)]);
-            // 0 says that the timer did not run.
-            let ran = seconds.filter(|&seconds| seconds > 0.0);
-            ran.fold(f64::NAN, f64::min)
-        };
-        let row = |members: &Vec<usize>| (0..job.iterations.len()).map(|step| shortest(members, step)).collect();
-        let mut group_of = vec![0; job.ranks.len()];
-        for (group, members) in groups.values().enumerate() {
-            members.iter().for_each(|&rank| group_of[rank] = group);
+        let steps = job.iterations.len();
+        let mut group_of = vec![None; job.ranks.len()];
+        let mut agree = vec![true; steps];
+        let mut seconds = Vec::with_capacity(groups.len());
+        for (place, group) in groups.iter().enumerate() {
+            group.members.iter().for_each(|&rank| group_of[rank] = Some(place));
+            let mut row = vec![f64::NAN; steps];
+            for (step, cell) in row.iter_mut().enumerate() {
+                let (present, shortest, longest) = extremes(timer, &group.members, step);
+                if present as f64 >= LEAST_PRESENT * group.members.len() as f64 {
+                    *cell = shortest;
+                }
+                agree[step] &= present < 2 || longest <= AGREE * shortest;
+            }
+            seconds.push(row);
         }
+        let agreeing = agree.iter().filter(|&&agree| agree).count();
         Some(Self {
             timer: Some(name),
-            stages: groups.keys().map(|(stage, _)| *stage).collect(),
-            seconds: groups.values().map(row).collect(),
-            members: groups.into_values().collect(),
+            begin_together: agreeing as f64 >= AGREE_SHARE * steps as f64,
+            communicator: Some(communicator),
+            stages: groups.iter().map(|group| group.stage).collect(),
+            members: groups.iter().map(|group| group.members.clone()).collect(),
+            seconds,
             group_of,
         })
     }
@@ -67,7 +140,11 @@ impl Collectives {
     /// Seconds that the collectives of the groups of some ranks take longer than those of the stage's other groups in
     /// the given iterations, all timers together; 0 where none stands out.
     pub(super) fn extra_seconds(job: &Job, ranks: &BTreeSet<usize>, steps: &[bool]) -> f64 {
-        let timers = COLLECTIVES.into_iter().filter_map(|name| Self::of_timer(job, name));
+        let kind = Communicator::DataParallel;
+        let lanes = job.topology.groups(kind, true);
+        let timers = COLLECTIVES
+            .into_iter()
+            .filter_map(|name| Self::of_timer(job, name, kind, &lanes));
         timers.map(|collectives| collectives.extra(ranks, steps)).sum()
     }
 
@@ -76,7 +153,7 @@ impl Collectives {
             let row = self.seconds[group].iter().zip(steps);
             median(row.filter(|(_, slow)| **slow).map(|(seconds, _)| *seconds))
         };
-        let met: BTreeSet<usize> = ranks.iter().map(|&rank| self.group_of[rank]).collect();
+        let met: BTreeSet<usize> = ranks.iter().filter_map(|&rank| self.group_of[rank]).collect();
         let longer = |&group: &usize| {
             let all = 0..self.members.len();
             let others = |same_stage: bool| {
@@ -104,7 +181,7 @@ impl Collectives {
             median(row.filter(|(_, slow)| **slow).map(|(seconds, _)| seconds.ln()))
         };
         let groups_of = |ranks: &[usize]| -> Vec<usize> {
-            let mut groups: Vec<usize> = ranks.iter().map(|&rank| self.group_of[rank]).collect();
+            let mut groups: Vec<usize> = ranks.iter().filter_map(|&rank| self.group_of[rank]).collect();
             groups.sort_unstable();
             groups.dedup();
             groups
@@ -125,4 +202,27 @@ impl Collectives {
         let told = excess[best] > TELLING_FACTOR.ln() && (0..ends.len()).all(clear);
         told.then(|| (best, excess[best].exp()))
     }
+
+    /// Whether most groups of a stage take longer than those of the other stages: a slow network at that stage.
+    pub(super) fn is_slow_stage(&self, stage: u32) -> bool {
+        let level = |group: usize| median(self.seconds[group].iter().copied());
+        let of = |wanted: bool| {
+            let groups = (0..self.members.len()).filter(|&group| (self.stages[group] == Some(stage)) == wanted);
+            median(groups.map(level))
+        };
+        of(true) > TELLING_FACTOR * of(false)
+    }
+}
+
+fn has_run(timer: &TimerTable) -> bool {
+    timer.seconds.iter().any(|&seconds| seconds > 0.0)
+}
+
+/// Members with a duration in the iteration, the shortest and the longest; 0 says that the timer did not run.
+fn extremes(timer: &TimerTable, members: &[usize], step: usize) -> (usize, f64, f64) {
+    let ran = members.iter().map(|&rank| timer.seconds[(rank, step)]);
+    let ran = ran.filter(|&seconds| seconds > 0.0);
+    ran.fold((0, f64::NAN, f64::NAN), |(count, shortest, longest), seconds| {
+        (count + 1, seconds.min(shortest), seconds.max(longest))
+    })
 }

@@ -9,14 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::collectives::Collectives;
 use super::flows::Flow;
+use super::thresholds::{MOST_LINKS, SHARE_OF_LINKS, SHARE_OF_NODE};
+use crate::contract::metrics::UNKNOWN_NODE;
 use crate::job::Job;
-
-/// Share of the flows of a node that must be slow: a route may miss the fault.
-const SHARE_OF_NODE: f64 = 0.8;
-/// Most links that may be slow without a rank or node behind them, and the least share of all links that is too many:
-/// beyond both they differ in kind, as those inside and between racks.
-const MOST_LINKS: usize = 3;
-const SHARE_OF_LINKS: f64 = 0.1;
 
 /// What is slow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -87,7 +82,14 @@ pub fn explain(job: &Job, flows: &[Flow], collectives: &Collectives) -> Vec<Culp
             break;
         };
         by_set.retain(|set, _| set.len() == most);
-        for (set, suspects) in by_set {
+        // A rank or node explains more than the link that it shares with another one.
+        let is_link = |suspects: &[&Suspect]| suspects.iter().all(|suspect| matches!(suspect.who, Who::Link(_)));
+        let (links, people): (Vec<_>, Vec<_>) = by_set.into_iter().partition(|(_, suspects)| is_link(suspects));
+        for (set, suspects) in people.into_iter().chain(links) {
+            // What another one has explained meanwhile is looked at anew.
+            if !set.iter().all(|flow| open.contains(flow)) {
+                continue;
+            }
             for flow in &set {
                 open.remove(flow);
             }
@@ -128,7 +130,7 @@ fn suspects(job: &Job, flows: &[Flow]) -> Vec<Suspect> {
     }
     let of_nodes = group(flows, |flow| [&job.nodes[flow.sender], &job.nodes[flow.receiver]]);
     let nodes: BTreeSet<&String> = ranks.iter().map(|&rank| &job.nodes[rank]).collect();
-    for node in nodes {
+    for node in nodes.into_iter().filter(|node| *node != UNKNOWN_NODE) {
         let all: Vec<usize> = of_nodes[&node]
             .iter()
             .copied()
@@ -289,3 +291,7 @@ impl Culprit {
         self.ends.iter().all(|end| end.ranks.iter().all(slow))
     }
 }
+
+#[cfg(test)]
+#[path = "culprits_tests.rs"]
+mod tests;

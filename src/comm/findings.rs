@@ -3,16 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::collectives::Collectives;
+use super::cost::Steps;
 use super::culprits::{Culprit, End, Part, Who};
 use super::flows::{Flow, SlowFlow};
 use super::links::{Direction, Link};
+use super::thresholds::SHARE_SINCE;
 use super::transfers::{Measured, Series};
 use crate::job::Job;
 use crate::stats::median;
 use crate::verdict::{Cause, Finding, FindingKind, LinkEvidence, words};
-
-/// Share of the iterations from the first slow one on that must be slow for it to be the beginning.
-const SHARE_SINCE: f64 = 0.8;
 
 /// What findings of one job share.
 pub(super) struct Writer<'a> {
@@ -21,18 +20,7 @@ pub(super) struct Writer<'a> {
     pub measured: &'a [Measured],
     pub flows: &'a [Flow],
     pub collectives: &'a Collectives,
-    /// Usual length of a step, seconds; NaN where it is not known.
-    pub step_seconds: f64,
-}
-
-/// Least share of the step that is taken for what it would be without a fault.
-const LEAST_REST: f64 = 0.05;
-
-/// Seconds that a fault adds to the usual step over what is left of the step without them; `None` where the step's length
-/// is not known.
-pub(super) fn cost_of(extra: f64, step_seconds: f64) -> Option<f64> {
-    let rest = (step_seconds - extra).max(LEAST_REST * step_seconds);
-    Some(extra / rest).filter(|cost| cost.is_finite())
+    pub steps: &'a Steps,
 }
 
 impl Writer<'_> {
@@ -50,7 +38,7 @@ impl Writer<'_> {
         let slow = |&flow: &usize| self.flows[flow].slow.as_ref();
         let factors = culprit.flows.iter().filter_map(slow).map(|slow| slow.factor);
         finding.factor = Some(median(factors)).filter(|factor| factor.is_finite());
-        finding.cost = self.cost(culprit, &ranks, finding.slow_iterations.unwrap_or(0));
+        finding.cost = self.cost(culprit, &ranks);
         finding.links = culprit.flows.iter().filter_map(|&flow| self.evidence(flow)).collect();
         finding.decided_by = Some(self.rule(culprit));
         finding.says = self.says(&finding, culprit);
@@ -81,7 +69,7 @@ impl Writer<'_> {
     /// groups take longer, over the step without them: every call of a slow flow takes longer by what its transfers do,
     /// and a pipeline waits for each of its calls. An upper bound where computing on another rank takes as long
     /// meanwhile; without single calls those of the steady state do not count.
-    fn cost(&self, culprit: &Culprit, ranks: &BTreeSet<usize>, slow_iterations: usize) -> Option<f64> {
+    fn cost(&self, culprit: &Culprit, ranks: &BTreeSet<usize>) -> Option<f64> {
         let mut of_rank = BTreeMap::<usize, f64>::new();
         let mut links = BTreeMap::<usize, [f64; 2]>::new();
         for &flow in &culprit.flows {
@@ -96,9 +84,9 @@ impl Writer<'_> {
             }
         }
         let most = of_rank.into_values().fold(0.0, f64::max);
-        let most = most + Collectives::extra_seconds(self.job, ranks, &culprit.slow_steps(self.flows));
-        let share = slow_iterations as f64 / self.job.iteration_count().max(1) as f64;
-        cost_of(most * share, self.step_seconds)
+        let slow = culprit.slow_steps(self.flows);
+        let most = most + Collectives::extra_seconds(self.job, ranks, &slow);
+        self.steps.cost(most, &slow)
     }
 
     fn rule(&self, culprit: &Culprit) -> String {
@@ -148,9 +136,10 @@ impl Writer<'_> {
     }
 
     fn subject(&self, culprit: &Culprit) -> String {
+        let slow = culprit.slow_steps(self.flows);
         let on = |ranks: &[usize]| {
-            let of = about(self.job, FindingKind::SlowLink, &ranks.iter().copied().collect(), &[]);
-            format!("{} on {}", words::ranks(&of.ranks), words::nodes(&of.nodes))
+            let ranks = ranks.iter().copied().collect();
+            who(&about(self.job, FindingKind::SlowLink, &ranks, &slow))
         };
         match culprit.ends.as_slice() {
             [
@@ -194,12 +183,21 @@ impl Writer<'_> {
     }
 }
 
+/// `rank 5 on node a`; without the node where none is known.
+pub(super) fn who(finding: &Finding) -> String {
+    let ranks = words::ranks(&finding.ranks);
+    match finding.nodes.as_slice() {
+        [] => ranks,
+        nodes => format!("{ranks} on {}", words::nodes(nodes)),
+    }
+}
+
 /// A finding about some ranks (positions) that are slow in some iterations.
 pub(super) fn about(job: &Job, kind: FindingKind, ranks: &BTreeSet<usize>, slow: &[bool]) -> Finding {
     let mut finding = Finding::new(kind, Cause::Network, job.iteration_count());
     finding.ranks = ranks.iter().map(|&rank| job.ranks[rank]).collect();
-    let nodes: BTreeSet<&String> = ranks.iter().map(|&rank| &job.nodes[rank]).collect();
-    finding.nodes = nodes.into_iter().cloned().collect();
+    let places: Vec<usize> = ranks.iter().copied().collect();
+    finding.nodes = job.nodes_in(&places, slow);
     let stages: BTreeSet<u32> = ranks.iter().filter_map(|&rank| job.topology.stage(rank)).collect();
     finding.stages = stages.into_iter().collect();
     let count = slow.iter().filter(|&&slow| slow).count();
@@ -218,6 +216,7 @@ pub(super) fn about(job: &Job, kind: FindingKind, ranks: &BTreeSet<usize>, slow:
     let dense = count as f64 >= SHARE_SINCE * (slow.len() - first) as f64;
     finding.onset = (late && dense).then(|| at(first));
     finding.until = (last + quarter.max(2) < slow.len()).then(|| job.last_iteration_of(last));
+    finding.ended = Some(finding.until.is_some());
     finding
 }
 

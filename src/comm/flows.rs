@@ -1,8 +1,9 @@
 //! Which transfers are slower than those of their kind, lastingly.
 //!
-//! A flow is one direction of a link. Flows of one kind do the same work: between nodes or inside one. Each iteration is
-//! held against its own lower quartile over the kind, so that what slows all flows alike does not show, and a fault may
-//! take up to three quarters of them. What only bounds a transfer is not compared: a slow stage would pass for a slow link.
+//! A flow is one direction of a link. Flows of one kind do the same work: between nodes or inside one. What the way between
+//! two stages takes longer in all replicas is no flow's own ([`super::ways`]). Each iteration is held against its own lower
+//! quartile over the kind, so that what slows all flows alike does not show, and a fault may take up to three quarters of
+//! them. What only bounds a transfer is not compared: a slow stage would pass for a slow link.
 //!
 //! A level of the flow (its upper quartile over the window, or its median at the end of it) is slow when it stands apart:
 //! a gap parts it from the usual flows, which make a quarter of the kind at least, and it exceeds them by the floor, and
@@ -11,29 +12,14 @@
 use rayon::prelude::*;
 
 use super::links::{Direction, Link};
+use super::thresholds::{
+    DEVIATIONS, FEWEST, FUSED_SHARE, GAP, LEAST_FACTOR, LEAST_RECENT, LEAST_USUAL, USUAL_SPREAD, USUAL_SPREAD_FLOWS,
+};
 use super::transfers::{Measured, Series};
+use super::ways::Ways;
 use crate::stats::{mad, median, quantile, sorted};
 use crate::verdict::Persistence;
 use crate::verdict::SlowSteps;
-
-/// Least factor of a slow transfer over the usual one. Routes through a fabric differ by some ten per cent, and other
-/// traffic comes and goes; half the speed is a fault.
-pub const LEAST_FACTOR: f64 = 2.0;
-/// Least factor between neighbours in the order of the levels that parts slow flows from usual ones.
-const GAP: f64 = 1.5;
-/// Share of the flows of a kind that must be usual.
-const LEAST_USUAL: f64 = 0.25;
-/// Fewest flows of a kind that can tell what is usual.
-pub(super) const FEWEST: usize = 4;
-/// Standard deviations of the usual flows that a slow one must be away: levels of many flows with heavy tails.
-const DEVIATIONS: f64 = 6.0;
-/// Usual lasting spread of flows (log), and how many flows' worth of trust it gets: few can't tell their own.
-const USUAL_SPREAD: f64 = 0.1;
-const USUAL_SPREAD_FLOWS: f64 = 4.0;
-/// Share of the excess that the fused calls of the steady state must show too, where there are any.
-const FUSED_SHARE: f64 = 0.5;
-/// Fewest iterations at the end of the window that are looked at alone.
-const LEAST_RECENT: usize = 5;
 
 /// A direction of a link, judged.
 #[derive(Debug, Clone)]
@@ -75,10 +61,20 @@ impl Flow {
     }
 }
 
-/// Judges both directions of every link; flows stand by link, forward first.
+/// All flows, judged.
+#[derive(Debug)]
+pub struct Judged {
+    /// By link, forward first.
+    pub flows: Vec<Flow>,
+    /// Stage pairs (the earlier stage) whose transfers all take longer than those of others, and how many times as long.
+    pub long_ways: Vec<(u32, f64)>,
+}
+
+/// Judges both directions of every link. `slow_stages`: whether each stage's network is known to be slow; what its
+/// transfers take longer is no matter of the way.
 #[must_use]
-pub fn judge(links: &[Link], measured: &[Measured], persistence: &Persistence) -> Vec<Flow> {
-    let logs: Vec<Vec<f64>> = links
+pub fn judge(links: &[Link], measured: &[Measured], slow_stages: &[bool], persistence: &Persistence) -> Judged {
+    let mut logs: Vec<Vec<f64>> = links
         .par_iter()
         .zip(measured)
         .flat_map_iter(|(_, measured)| Direction::BOTH.map(|way| logs(&measured.seconds[Series::plain(way) as usize])))
@@ -95,19 +91,35 @@ pub fn judge(links: &[Link], measured: &[Measured], persistence: &Persistence) -
     for (flow, logs) in flows.iter_mut().zip(&logs) {
         flow.seconds = median(logs.iter().copied()).exp();
     }
+    let ways = Ways::of(links, &logs, &inside, slow_stages);
+    for (place, link) in links.iter().enumerate() {
+        for row in &mut logs[2 * place..2 * place + 2] {
+            let longer = ways.longer(link);
+            row.iter_mut().for_each(|log| *log -= longer);
+        }
+    }
     for members in with_few_joined(inside) {
         let rows: Vec<&[f64]> = members.iter().map(|&flow| logs[flow].as_slice()).collect();
         let Some(kind) = Comparison::new(&rows) else {
             continue;
         };
         for (place, &flow) in members.iter().enumerate() {
-            flows[flow].usual = kind.usual;
+            let way = ways.longer(&links[flow / 2]).exp();
+            let usual = kind.usual * way;
+            flows[flow].usual = usual;
             flows[flow].slow = kind
                 .slow(place, persistence)
-                .filter(|slow| fused_agree(&measured[flow / 2], slow, kind.usual));
+                .map(|slow| SlowFlow {
+                    extra: slow.extra * way,
+                    ..slow
+                })
+                .filter(|slow| fused_agree(&measured[flow / 2], slow, usual));
         }
     }
-    flows
+    Judged {
+        flows,
+        long_ways: ways.long(),
+    }
 }
 
 fn unjudged((place, link): (usize, &Link)) -> [Flow; 2] {
@@ -288,3 +300,7 @@ fn fused_agree(measured: &Measured, slow: &SlowFlow, usual: f64) -> bool {
     let disagree = seconds.ln() - usual.ln() < FUSED_SHARE * slow.factor.ln();
     !disagree
 }
+
+#[cfg(test)]
+#[path = "flows_tests.rs"]
+mod tests;

@@ -13,7 +13,8 @@ use rayon::prelude::*;
 use super::SlowComputing;
 use super::arrivals::{SlowLink, slow_links};
 use super::collectives::Collectives;
-use super::findings::{about, cost_of, when};
+use super::cost::Steps;
+use super::findings::{about, when, who};
 use super::flows::{Comparison, SlowFlow, logs};
 use crate::contract::timers::INTERLEAVED_TRANSFERS;
 use crate::job::Job;
@@ -26,7 +27,7 @@ pub(super) fn findings(
     job: &Job,
     collectives: &Collectives,
     computing: &SlowComputing,
-    step_seconds: f64,
+    steps: &Steps,
     persistence: &Persistence,
 ) -> (usize, Vec<Finding>) {
     let mut lanes = BTreeMap::<(u32, u32), Vec<usize>>::new();
@@ -37,7 +38,7 @@ pub(super) fn findings(
     let rows: Vec<Vec<f64>> = lanes.par_iter().map(|lane| logs(&shortest_calls(job, lane))).collect();
     let rows: Vec<&[f64]> = rows.iter().map(Vec::as_slice).collect();
     let known = rows.iter().filter(|row| row.iter().any(|log| log.is_finite())).count();
-    let Some(comparison) = Comparison::new(&rows).filter(|_| known >= super::flows::FEWEST) else {
+    let Some(comparison) = Comparison::new(&rows).filter(|_| known >= super::thresholds::FEWEST) else {
         return (0, Vec::new());
     };
     let unit = |rank: usize| {
@@ -57,7 +58,7 @@ pub(super) fn findings(
             continue;
         };
         let ends = ends(lane, links);
-        found.extend(finding(job, collectives, lane, &ends, &slow, step_seconds, computing));
+        found.extend(finding(job, collectives, lane, &ends, &slow, steps, computing));
     }
     (known, found)
 }
@@ -94,7 +95,7 @@ fn finding(
     lane: &[usize],
     suspects: &[usize],
     slow: &SlowFlow,
-    step_seconds: f64,
+    steps: &Steps,
     computing: &SlowComputing,
 ) -> Option<Finding> {
     let ends: Vec<&[usize]> = suspects.chunks(1).collect();
@@ -116,7 +117,7 @@ fn finding(
     finding.factor = Some(slow.factor);
     let calls = usual_calls(job, lane);
     let collective = Collectives::extra_seconds(job, &ranks, &slow.steps.slow);
-    finding.cost = cost_of((slow.extra * calls + collective) * slow.steps.share(), step_seconds);
+    finding.cost = steps.cost(slow.extra * calls + collective, &slow.steps.slow);
     let collective = match (told, collectives.timer) {
         (Some((_, factor)), Some(timer)) => format!("the {timer} of its group takes {factor:.1} x the others'"),
         _ if is_link => "the first or last microbatch of a step takes long over this link".to_owned(),
@@ -125,18 +126,10 @@ fn finding(
     finding.decided_by = Some(format!(
         "pipeline: no rank of it has usual fused calls as short as those of other pipelines; {collective}"
     ));
-    let who = if accused.len() == 1 {
-        format!(
-            "{} on {} communicates slowly",
-            words::ranks(&finding.ranks),
-            words::nodes(&finding.nodes)
-        )
+    let subject = if accused.len() == 1 {
+        format!("{} communicates slowly", who(&finding))
     } else if is_link {
-        format!(
-            "the link between {} on {} is slow",
-            words::ranks(&finding.ranks),
-            words::nodes(&finding.nodes)
-        )
+        format!("the link between {} is slow", who(&finding))
     } else {
         format!(
             "a transfer among {} is slow; the timers do not tell which",
@@ -144,7 +137,7 @@ fn finding(
         )
     };
     finding.says = format!(
-        "{who}: even the shortest fused calls of the pipeline take {:.1} x the usual{}",
+        "{subject}: even the shortest fused calls of the pipeline take {:.1} x the usual{}",
         slow.factor,
         when(&finding)
     );

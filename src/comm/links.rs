@@ -36,6 +36,8 @@ pub struct Link {
     pub down: usize,
     /// Stage of `up`.
     pub stage: u32,
+    /// Replica of both.
+    pub pipeline: u32,
     /// Whether both are on one node.
     pub inside_node: bool,
 }
@@ -74,6 +76,7 @@ pub fn links(job: &Job, wraps: bool) -> Vec<Link> {
             up,
             down,
             stage,
+            pipeline,
             inside_node: job.nodes[up] == job.nodes[down],
         })
     };

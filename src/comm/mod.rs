@@ -8,29 +8,35 @@
 mod arrivals;
 pub mod classic;
 pub mod collectives;
+mod cost;
 pub mod culprits;
 mod findings;
 pub mod flows;
+#[cfg(test)]
+mod group_tests;
 mod groups;
 mod lanes;
 pub mod links;
 #[cfg(test)]
 mod samples;
+mod slow_groups;
 #[cfg(test)]
 mod tests;
+pub mod thresholds;
 pub mod transfers;
 pub mod waits;
+mod ways;
 
 use std::collections::BTreeSet;
 
 use self::collectives::Collectives;
+use self::cost::Steps;
 use self::findings::Writer;
-use self::flows::Flow;
+use self::flows::{Flow, Judged};
 use self::transfers::Basis;
 use self::waits::Waits;
 use crate::contract::timers::INTERLEAVED_TRANSFERS;
-use crate::job::{Job, StepMeasure};
-use crate::stats::median;
+use crate::job::Job;
 use crate::verdict::Finding;
 use crate::verdict::Persistence;
 
@@ -85,23 +91,26 @@ impl SlowComputing {
 #[must_use]
 pub fn look(job: &Job, persistence: &Persistence, computing: &SlowComputing) -> Communication {
     if job.topology.pipeline_stages() < 2 {
-        return one_stage(job, persistence);
+        return one_stage(job, persistence, computing);
     }
     if is_interleaved(job) {
         return interleaved(job, persistence, computing);
     }
     let links = links::links(job, false);
     let (basis, measured) = transfers::measure(job, &links);
-    let flows = flows::judge(&links, &measured, persistence);
     let collectives = Collectives::of(job);
+    let stages = 0..job.topology.pipeline_stages();
+    let slow_stages: Vec<bool> = stages.map(|stage| collectives.is_slow_stage(stage)).collect();
+    let Judged { flows, long_ways } = flows::judge(&links, &measured, &slow_stages, persistence);
     let waits = waits::waits(job, &links, &measured);
+    let steps = Steps::of(job, longest(&waits));
     let writer = Writer {
         job,
         links: &links,
         measured: &measured,
         flows: &flows,
         collectives: &collectives,
-        step_seconds: step_seconds(job, &waits),
+        steps: &steps,
     };
     let culprits = culprits::explain(job, &flows, &collectives);
     let mut findings: Vec<Finding> = culprits
@@ -114,34 +123,40 @@ pub fn look(job: &Job, persistence: &Persistence, computing: &SlowComputing) -> 
         .flat_map(|culprit| &culprit.flows)
         .flat_map(|&flow| [flows[flow].sender, flows[flow].receiver])
         .collect();
-    findings.extend(groups::findings(
-        job,
-        &collectives,
-        &met,
-        writer.step_seconds,
-        persistence,
-    ));
+    let groups = groups::judge(job, &met, computing, &steps, persistence);
+    findings.extend(groups.findings);
+    let ways = long_ways.iter().map(|(stage, factor)| {
+        format!(
+            "all transfers between stages {stage} and {} take {factor:.1} x the others', which is taken for the way between \
+             them",
+            stage + 1
+        )
+    });
+    let told: Vec<String> = [told(basis, &flows)]
+        .into_iter()
+        .chain(ways)
+        .chain(groups.told)
+        .collect();
     Communication {
-        told: told(basis, &flows),
+        told: told.join("; "),
         flows,
         waits,
         findings,
     }
 }
 
-/// Nothing but the collectives of data-parallel groups.
-fn one_stage(job: &Job, persistence: &Persistence) -> Communication {
-    let collectives = Collectives::of(job);
-    let step = step_seconds(job, &[]);
-    let findings = groups::findings(job, &collectives, &BTreeSet::new(), step, persistence);
-    let groups = groups::compared(&collectives);
-    let also = match collectives.timer {
-        Some(timer) if groups > 0 => format!("{timer} compared over {groups} data-parallel groups"),
-        _ => "too few data-parallel groups to compare their collectives".to_owned(),
+/// Nothing but collectives.
+fn one_stage(job: &Job, persistence: &Persistence, computing: &SlowComputing) -> Communication {
+    let steps = Steps::of(job, f64::NAN);
+    let groups = groups::judge(job, &BTreeSet::new(), computing, &steps, persistence);
+    let also = if groups.told.is_empty() {
+        "too few data-parallel groups to compare their collectives".to_owned()
+    } else {
+        groups.told.join("; ")
     };
     Communication {
         told: format!("{NO_LINKS}; {also}"),
-        findings,
+        findings: groups.findings,
         ..Communication::default()
     }
 }
@@ -149,17 +164,23 @@ fn one_stage(job: &Job, persistence: &Persistence) -> Communication {
 /// Fused calls only bound transfers: pipelines are compared as a whole.
 fn interleaved(job: &Job, persistence: &Persistence, computing: &SlowComputing) -> Communication {
     let collectives = Collectives::of(job);
-    let (compared, findings) = lanes::findings(job, &collectives, computing, step_seconds(job, &[]), persistence);
+    let steps = Steps::of(job, f64::NAN);
+    let (compared, mut findings) = lanes::findings(job, &collectives, computing, &steps, persistence);
     let told = if compared == 0 {
-        "interleaved schedule without single calls of several pipelines: nothing could be compared".to_owned()
+        "interleaved schedule without single calls of several pipelines: no transfer could be compared".to_owned()
     } else {
         format!(
             "interleaved schedule: fused calls do not tell single links, so the shortest calls of {compared} pipelines are \
              compared; the first and the last transfers of a step tell the link, the collectives of data-parallel groups the rank"
         )
     };
+    let accused = findings.iter().flat_map(|finding| &finding.ranks);
+    let met = accused.filter_map(|rank| job.ranks.binary_search(rank).ok()).collect();
+    let groups = groups::judge(job, &met, computing, &steps, persistence);
+    findings.extend(groups.findings);
+    let told: Vec<String> = [told].into_iter().chain(groups.told).collect();
     Communication {
-        told,
+        told: told.join("; "),
         findings,
         ..Communication::default()
     }
@@ -186,18 +207,14 @@ fn told(basis: Basis, flows: &[Flow]) -> String {
         Basis::Calls => "from single calls",
         Basis::Sums => {
             "from the sums of an iteration (no megatron_timers_trace rows), which tell waiting from transfer only where \
-             both ends make one plain call in it: between the last two stages"
+             both ends make one plain call in it: between the last two stages, if other calls have timers of their own"
         }
     };
     format!("{compared} of {measured} transfers compared, {slow} slow, {from}")
 }
 
-/// The usual step, seconds: the median over the iterations; where no timer tells its length the longest sum of what a rank
-/// does in it.
-fn step_seconds(job: &Job, waits: &[Waits]) -> f64 {
-    if let (Some(StepMeasure::IntervalTime), seconds) = job.step_seconds() {
-        return median(seconds);
-    }
+/// The longest sum of what a rank does in a step, seconds: the step, where no timer tells its length.
+fn longest(waits: &[Waits]) -> f64 {
     let sums = waits.iter().map(|waits| waits.compute + waits.transfer + waits.waiting);
     sums.fold(f64::NAN, f64::max)
 }

@@ -211,6 +211,16 @@ fn sums_tell_only_the_links_with_one_call() {
 }
 
 #[test]
+fn sums_of_all_calls_tell_no_transfer() {
+    // Recorders that fuse nothing put all calls of a step into the plain timers.
+    let mut sums = with_sums_only(job([4, 4, 1], 20, |sender, _, _| if sender == 9 { 8.0 } else { 1.0 }));
+    sums.timers.retain(|timer| timer.name.len() <= "backward-send".len());
+    let found = said(&sums);
+    assert_eq!(found.findings, []);
+    assert!(found.told.starts_with("0 of "), "{}", found.told);
+}
+
+#[test]
 fn ranks_wait_for_whoever_comes_last() {
     let job = job([2, 2, 1], 4, |_, _, _| 1.0);
     let cells = |seconds: f64| vec![vec![seconds]; 16];
@@ -231,6 +241,9 @@ fn one_stage_compares_data_parallel_groups_where_there_are_several() {
     for (rank, place) in job.topology.places.iter_mut().enumerate() {
         (place.pipeline, place.member) = (rank as u32 / 8, rank as u32 % 8);
     }
+    job.topology.sizes = [("pp", 1), ("dp", 4), ("tp", 8)]
+        .map(|(axis, size)| (axis.to_owned(), size))
+        .into();
     // The members of group 3 take four times as long; somebody waits in every group.
     let sync = |rank: usize, step: usize| {
         let own = if rank % 8 == 3 { 0.4 } else { 0.1 };
@@ -285,5 +298,5 @@ fn interleaved_pipelines_are_compared_by_whoever_waits_least() {
         (FindingKind::SlowNetwork, vec![5], true)
     );
     let alone = interleaved([4, 1, 1], |_| 0.2);
-    assert!(said(&alone).findings.is_empty() && said(&alone).told.contains("nothing could be compared"));
+    assert!(said(&alone).findings.is_empty() && said(&alone).told.contains("no transfer could be compared"));
 }

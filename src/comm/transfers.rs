@@ -11,7 +11,8 @@
 //! | k-th `forward-send-backward-recv` | k-th `backward-send-forward-recv` | the slower direction, steady state |
 //!
 //! Without single calls the timers' sums over an iteration stand in: the smaller of two sums bounds the transfers from
-//! above, and is the transfer itself where each side made one call.
+//! above, and is the transfer itself where each side made one call. Where the job has no fused timers the plain ones hold
+//! all calls of a step (or those of recorders that don't fuse), so that no sum is a single transfer.
 
 use rayon::prelude::*;
 
@@ -96,8 +97,8 @@ pub fn measure(job: &Job, links: &[Link]) -> (Basis, Vec<Measured>) {
         return (Basis::Calls, measured.collect());
     }
     let by_sums = SERIES.map(|(up, down)| job.timer(up).zip(job.timer(down)));
-    let stages = job.topology.pipeline_stages();
-    let measured = links.par_iter().map(|link| of_sums(job, link, &by_sums, stages));
+    let fuses = [FORWARD_SEND_BACKWARD_RECV, BACKWARD_SEND_FORWARD_RECV].map(|name| has_run(job, name)) == [true; 2];
+    let measured = links.par_iter().map(|link| of_sums(job, link, &by_sums, fuses));
     (Basis::Sums, measured.collect())
 }
 
@@ -139,8 +140,15 @@ fn of_calls(job: &Job, link: &Link, series: &[Option<(&CallTable, &CallTable)>; 
     }
 }
 
-fn of_sums(job: &Job, link: &Link, series: &[Option<(&TimerTable, &TimerTable)>; 3], stages: u32) -> Measured {
+/// Whether the timer ran on any rank.
+fn has_run(job: &Job, name: &str) -> bool {
+    job.timer(name)
+        .is_some_and(|timer| timer.seconds.iter().any(|&seconds| seconds > 0.0))
+}
+
+fn of_sums(job: &Job, link: &Link, series: &[Option<(&TimerTable, &TimerTable)>; 3], fuses: bool) -> Measured {
     let steps = job.iterations.len();
+    let stages = job.topology.pipeline_stages();
     // Stages before the last begin with as many forward passes as stages follow.
     let plain = f64::from((stages - 1).saturating_sub(link.stage).max(1));
     let mut seconds = [(); 3].map(|()| vec![f64::NAN; steps]);
@@ -160,7 +168,7 @@ fn of_sums(job: &Job, link: &Link, series: &[Option<(&TimerTable, &TimerTable)>;
     Measured {
         seconds,
         pairs: [plain, plain, 0.0],
-        exact: plain == 1.0,
+        exact: fuses && plain == 1.0,
         spent: spent.per_step(steps),
     }
 }

@@ -37,8 +37,26 @@ pub const ALL_TRANSFERS_FUSED: &str = "forward-backward-send-forward-backward-re
 pub const FORWARD_BACKWARD: &str = "forward-backward";
 /// The gradients' reduction over data-parallel groups.
 pub const ALL_GRADS_SYNC: &str = "all-grads-sync";
+/// The same under the names that it had before September 2023.
+pub const GRADS_REDUCE_SCATTER: &str = "grads-reduce-scatter";
+/// Where the optimizer was not distributed.
+pub const GRADS_ALL_REDUCE: &str = "grads-all-reduce";
+/// The oldest name of the gradients' reduction (v2.x).
+pub const BACKWARD_PARAMS_ALL_REDUCE: &str = "backward-params-all-reduce";
 /// The distributed optimizer's gathering of parameters over data-parallel groups.
 pub const PARAMS_ALL_GATHER: &str = "params-all-gather";
+/// The same in v2.x.
+pub const BACKWARD_GATHER_MODEL_PARAMS: &str = "backward-gather-model-params";
+/// The shared embedding's gradients, between the first and the last stage.
+pub const EMBEDDING_GRADS_ALL_REDUCE: &str = "embedding-grads-all-reduce";
+/// The same in v2.x.
+pub const BACKWARD_EMBEDDING_ALL_REDUCE: &str = "backward-embedding-all-reduce";
+/// Gradients of what every tensor-parallel peer holds whole.
+pub const NON_TENSOR_PARALLEL_GRADS_ALL_REDUCE: &str = "non-tensor-parallel-grads-all-reduce";
+/// The same until June 2025.
+pub const LAYERNORM_GRADS_ALL_REDUCE: &str = "layernorm-grads-all-reduce";
+/// Gradients of embedders that every stage holds, over a pipeline.
+pub const CONDITIONAL_EMBEDDER_GRADS_ALL_REDUCE: &str = "conditional-embedder-grads-all-reduce";
 /// The optimizer with its parts.
 pub const OPTIMIZER: &str = "optimizer";
 /// The gradients' norm over the model-parallel group.
@@ -69,7 +87,29 @@ pub const INTERLEAVED_TRANSFERS: [&str; 3] = [
     ALL_TRANSFERS_FUSED,
 ];
 /// Collectives over a data-parallel group, the better one to compare groups by first.
-pub const COLLECTIVES: [&str; 2] = [ALL_GRADS_SYNC, PARAMS_ALL_GATHER];
+pub const COLLECTIVES: [&str; 6] = [
+    ALL_GRADS_SYNC,
+    GRADS_REDUCE_SCATTER,
+    GRADS_ALL_REDUCE,
+    BACKWARD_PARAMS_ALL_REDUCE,
+    PARAMS_ALL_GATHER,
+    BACKWARD_GATHER_MODEL_PARAMS,
+];
+/// Collectives over other groups, those that tell the most first.
+pub const OTHER_COLLECTIVES: [&str; 6] = [
+    EMBEDDING_GRADS_ALL_REDUCE,
+    BACKWARD_EMBEDDING_ALL_REDUCE,
+    NON_TENSOR_PARALLEL_GRADS_ALL_REDUCE,
+    LAYERNORM_GRADS_ALL_REDUCE,
+    CONDITIONAL_EMBEDDER_GRADS_ALL_REDUCE,
+    OPTIMIZER_CLIP_MAIN_GRAD,
+];
+
+/// Whether a timer is around a collective, of whatever group.
+#[must_use]
+pub fn is_collective(timer: &str) -> bool {
+    COLLECTIVES.contains(&timer) || OTHER_COLLECTIVES.contains(&timer)
+}
 
 /// Whether a timer is around transfers between pipeline stages.
 #[must_use]
@@ -124,6 +164,8 @@ mod tests {
                 .all(|timer| Role::of(timer) == Role::Transfer)
         );
         assert_eq!(Role::of("params-all-gather"), Role::Collective);
+        assert_eq!(Role::of("grads-reduce-scatter"), Role::Collective);
+        assert!(is_collective("embedding-grads-all-reduce") && !is_collective("optimizer"));
         assert_eq!(Role::of("forward-backward"), Role::Other);
         assert_eq!(Role::of(""), Role::Other);
     }

@@ -43,7 +43,7 @@ pub use reduced::{DurationSums, Reduced};
 pub use runs::Run;
 pub use slow_window::{Drift, LongStep, Restart, SlowWindow, Stall, StepTimes, long_steps, slow_windows};
 pub use step_time::StepMeasure;
-pub use topology::{Place, Topology, TopologyError, TopologyFlags, TopologyOrigin};
+pub use topology::{Communicator, Group, Place, Topology, TopologyError, TopologyFlags, TopologyOrigin};
 pub use window::{IterationRange, IterationRangeError, Selection};
 
 use thiserror::Error;

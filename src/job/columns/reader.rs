@@ -11,7 +11,7 @@ use super::super::topology::Topology;
 use super::joined;
 use super::slab::{Slab, Taken};
 use super::window::CountedWindow;
-use crate::contract::timers::{COLLECTIVES, is_transfer};
+use crate::contract::timers::{is_collective, is_transfer};
 use crate::source::SourceError;
 use crate::source::clickhouse::{Columns, RankColumns, RankRows, Stands, Table, Wanted};
 use crate::source::fate::place;
@@ -161,7 +161,7 @@ impl Reader<'_> {
 /// Who comes last into a collective waits least, so that there the shortest duration counts; and a transfer is told from
 /// what both of its ends take in the same iteration.
 fn stands_for(timer: &str) -> Stands {
-    if COLLECTIVES.contains(&timer) {
+    if is_collective(timer) {
         Stands::Shortest
     } else if is_transfer(timer) {
         Stands::Sample

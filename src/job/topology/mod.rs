@@ -1,5 +1,6 @@
 //! Where each rank stands in the job's parallel groups: from its rows, from flags, else inferred from its timers.
 
+mod communicators;
 mod flags;
 mod inferred;
 mod stated;
@@ -10,6 +11,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::assemble::TimerTable;
+pub use communicators::{Communicator, Group};
 pub use flags::{TopologyError, TopologyFlags};
 use stated::Positions;
 
