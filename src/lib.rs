@@ -20,3 +20,4 @@ pub mod source;
 pub mod suite;
 pub mod sweep;
 pub mod vote;
+pub mod whatif;
