@@ -7,7 +7,7 @@ use super::calls::{CallRows, push_durations};
 use super::kept::{Latest, Names, RunExtent, TimerRows, keep_latest};
 use super::quality::DataQuality;
 use super::window::Selection;
-use crate::source::{Micros, Need, PartStatistics, Rows, Scan, SourceError, TextColumn, is_transfer};
+use crate::source::{Micros, Need, PartStatistics, Rows, Scan, SourceError, TextColumn, is_traced};
 
 /// Metric name of durations.
 pub const TIMERS: &str = "megatron_timers";
@@ -136,7 +136,7 @@ impl Scan for Collector<'_> {
             None => vec![true; rows.job.words.len()],
         };
         let metrics: Vec<Metric> = rows.metric_name.words.iter().map(|word| metric_of(word)).collect();
-        let transfers: Vec<bool> = rows.subname.words.iter().map(|word| is_transfer(word)).collect();
+        let transfers: Vec<bool> = rows.subname.words.iter().map(|word| is_traced(word)).collect();
         let mut seen = FxHashMap::<(u32, u32), (Micros, u32)>::default();
 
         for row in 0..rows.len() {
@@ -307,9 +307,9 @@ impl Collector<'_> {
     /// Unlike timer rows these say nothing of where a run began.
     fn digest_trace(&self, rows: &Rows, row: usize, transfers: &[bool], nameless: u32, digest: &mut Digest) {
         let timer = rows.subname.codes[row];
-        let is_transfer = transfers.get(timer as usize).copied();
+        let is_traced = transfers.get(timer as usize).copied();
         let times = rows.calls.get(row);
-        if is_transfer == Some(false) || (is_transfer.is_some() && rows.has_values() && times.is_empty()) {
+        if is_traced == Some(false) || (is_traced.is_some() && rows.has_values() && times.is_empty()) {
             digest.quality.trace_rows_not_needed += 1;
             return;
         }
@@ -323,7 +323,7 @@ impl Collector<'_> {
             rows.timestamp[row],
             rows.rank[row].and_then(as_rank),
             rows.iteration[row].filter(|&iteration| iteration >= 0),
-            is_transfer.filter(|_| rows.has_values()),
+            is_traced.filter(|_| rows.has_values()),
         ) else {
             digest.quality.trace_rows_left_out += 1;
             return;

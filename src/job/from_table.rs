@@ -9,7 +9,7 @@ use super::kept::RunExtent;
 use super::window::{IterationRange, Selection};
 use super::{Job, JobError};
 use crate::source::clickhouse::{CountedRows, Exported, JobLine, Metrics, Reason, Table, Wanted, WantedMetric};
-use crate::source::{Micros, SourceError, TRANSFER_TIMERS, timestamp};
+use crate::source::{Micros, SourceError, TRACED_TIMERS, timestamp};
 
 /// Places in [`METRICS`].
 pub(super) const TIMERS_PLACE: usize = 0;
@@ -31,7 +31,7 @@ const METRICS: [WantedMetric; 3] = [
     WantedMetric {
         name: TRACE,
         windowed: true,
-        lists: Some(&TRANSFER_TIMERS),
+        lists: Some(&TRACED_TIMERS),
     },
 ];
 

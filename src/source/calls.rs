@@ -1,4 +1,4 @@
-//! Which rows keep every element of `metric_values`: those of `megatron_timers_trace` that tell of transfers.
+//! Which rows keep every element of `metric_values`: those of `megatron_timers_trace` that tell of passes and transfers.
 
 use super::rows::TextColumn;
 
@@ -18,6 +18,21 @@ pub const TRANSFER_TIMERS: [&str; 9] = [
     "forward-backward-send-forward-backward-recv",
 ];
 
+/// The timers whose single calls are kept: those around transfers and passes.
+pub const TRACED_TIMERS: [&str; 11] = [
+    "forward-send",
+    "forward-recv",
+    "backward-send",
+    "backward-recv",
+    "forward-send-backward-recv",
+    "backward-send-forward-recv",
+    "forward-send-forward-recv",
+    "backward-send-backward-recv",
+    "forward-backward-send-forward-backward-recv",
+    "forward-compute",
+    "backward-compute",
+];
+
 /// Those that only interleaved schedules have.
 pub const INTERLEAVED_TIMERS: [&str; 3] = [
     "forward-send-forward-recv",
@@ -29,6 +44,12 @@ pub const INTERLEAVED_TIMERS: [&str; 3] = [
 #[must_use]
 pub fn is_transfer(timer: &str) -> bool {
     TRANSFER_TIMERS.contains(&timer)
+}
+
+/// Whether the single calls of a timer are kept.
+#[must_use]
+pub fn is_traced(timer: &str) -> bool {
+    TRACED_TIMERS.contains(&timer)
 }
 
 /// A list of numbers for each row of a batch, one after the other; empty for a row whose list is not kept.
@@ -68,7 +89,7 @@ impl KeepsLists {
     pub fn new(metric_name: &TextColumn, subname: &TextColumn) -> Self {
         Self {
             metrics: metric_name.words.iter().map(|word| word == TRACE).collect(),
-            timers: subname.words.iter().map(|word| is_transfer(word)).collect(),
+            timers: subname.words.iter().map(|word| is_traced(word)).collect(),
         }
     }
 
@@ -86,7 +107,7 @@ impl KeepsLists {
 
 /// Whether a row read alone keeps its list.
 pub(super) fn keeps_list(metric: Option<&str>, timer: Option<&str>) -> bool {
-    metric == Some(TRACE) && timer.is_some_and(is_transfer)
+    metric == Some(TRACE) && timer.is_some_and(is_traced)
 }
 
 /// The elements of an array written as text; one that is no number is NaN.

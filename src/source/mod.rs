@@ -20,7 +20,7 @@ mod rows;
 mod scan;
 pub mod timestamp;
 
-pub use calls::{INTERLEAVED_TIMERS, Lists, TRACE, TRANSFER_TIMERS, is_transfer};
+pub use calls::{INTERLEAVED_TIMERS, Lists, TRACE, TRACED_TIMERS, TRANSFER_TIMERS, is_traced, is_transfer};
 pub use columns::Columns;
 pub use discover::{Discovered, ENDINGS, Format, SourceFile, discover};
 pub use error::SourceError;
