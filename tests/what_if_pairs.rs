@@ -3,10 +3,10 @@
 //! `WHAT_IF_PAIRS=25 cargo test --release --test what_if_pairs -- --nocapture` judges as many of each kind and tells the
 //! wrong ones.
 
+use mt_detector::evaluation::score::simulated_job;
+use mt_detector::evaluation::simulate::Scenario;
+use mt_detector::evaluation::simulate::faults::{LinkFactor, NodeFactor, RankFactor, RankSeconds, StageFactor};
 use mt_detector::job::Job;
-use mt_detector::score::simulated_job;
-use mt_detector::simulate::Scenario;
-use mt_detector::simulate::faults::{LinkFactor, NodeFactor, RankFactor, RankSeconds, StageFactor};
 use mt_detector::whatif::timers::{Asked, Fault, Target, WhatIf, what_if};
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -47,6 +47,10 @@ fn pair(kind: usize, seed: u64) -> Pair {
     }
     if tp * pp * dp > 64 {
         dp = 2;
+    }
+    if kind == 3 {
+        // Where all ranks stand on one node nothing tells what its network should take.
+        dp *= 4;
     }
     let microbatches = pp * pick(&mut random, &[1, 2, 4]);
     let stage_seconds = [0.05, 0.1, 0.2][random.gen_range(0..3)];

@@ -4,8 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::collect::UNKNOWN_NODE;
 use super::kept::{Latest, TimerRows};
+use crate::contract::metrics::UNKNOWN_NODE;
 use crate::source::Micros;
 
 /// The runs of which rows are kept.

@@ -7,15 +7,9 @@ use super::calls::{CallRows, push_durations};
 use super::kept::{Latest, Names, RunExtent, TimerRows, keep_latest};
 use super::quality::DataQuality;
 use super::window::Selection;
-use crate::source::{Micros, Need, PartStatistics, Rows, Scan, SourceError, TextColumn, is_traced};
-
-/// Metric name of durations.
-pub const TIMERS: &str = "megatron_timers";
-pub use crate::source::TRACE;
-/// Metric name of positions in parallel groups.
-pub const GROUPS: &str = "megatron_parallel_group_rank";
-/// The node of a rank whose rows name none.
-pub const UNKNOWN_NODE: &str = "unknown";
+use crate::contract::metrics::{GROUPS, TIMERS, TRACE};
+use crate::contract::timers::is_traced;
+use crate::source::{Micros, Need, PartStatistics, Rows, Scan, SourceError, TextColumn};
 
 /// Gathers the rows of one job; a [`Scan`].
 #[derive(Debug)]

@@ -3,13 +3,15 @@
 use std::path::Path;
 
 use super::catalog::{JobEntry, name_ids};
-use super::collect::{Collector, GROUPS, TIMERS, TRACE};
+use super::collect::Collector;
 use super::columns::{self, Reduction};
 use super::kept::RunExtent;
 use super::window::{IterationRange, Selection};
 use super::{Job, JobError};
+use crate::contract::metrics::{GROUPS, TIMERS, TRACE};
+use crate::contract::timers::TRACED;
 use crate::source::clickhouse::{CountedRows, Exported, JobLine, Metrics, Reason, Table, Wanted, WantedMetric};
-use crate::source::{Micros, SourceError, TRACED_TIMERS, timestamp};
+use crate::source::{Micros, SourceError, timestamp};
 
 /// Places in [`METRICS`].
 pub(super) const TIMERS_PLACE: usize = 0;
@@ -31,7 +33,7 @@ const METRICS: [WantedMetric; 3] = [
     WantedMetric {
         name: TRACE,
         windowed: true,
-        lists: Some(&TRACED_TIMERS),
+        lists: Some(&TRACED),
     },
 ];
 

@@ -7,8 +7,14 @@ pub mod error;
 pub mod graph;
 pub mod replay;
 pub mod scenario;
+pub mod schedule;
 pub mod slowdown;
 pub mod timers;
 pub mod trace;
 
 pub use error::WhatIfError;
+
+/// Median of finite numbers; `None` of none.
+fn middle(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    Some(crate::stats::median(values)).filter(|median| !median.is_nan())
+}

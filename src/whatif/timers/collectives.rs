@@ -1,7 +1,8 @@
 //! What stands behind the pipelines in a step: collectives over replicas, the optimizer and the rest.
 
 use super::shape::Workers;
-use crate::job::{Job, TimerTable, median};
+use crate::job::{Job, TimerTable};
+use crate::whatif::middle;
 
 /// The timer of a whole step and those of its parts.
 const STEP: &str = "interval-time";
@@ -72,7 +73,7 @@ impl Behind {
         let (pipelines, optimizer) = (longest(job, PIPELINES), longest(job, OPTIMIZER));
         // What is left of a step, such as logging, is the same in all of them; a single one may hold a pause.
         let left = (0..steps).map(|step| measured[step] - pipelines[step] - known(optimizer[step]));
-        let left = median(left.filter(|seconds| seconds.is_finite()))
+        let left = middle(left.filter(|seconds| seconds.is_finite()))
             .unwrap_or_default()
             .max(0.0);
         let update = job.timer(UPDATE);

@@ -9,8 +9,9 @@ use super::mend::{Delta, Fault, Mender, Target};
 use super::schedule::{Schedule, Task};
 use super::shape::{Asked, Shape, Workers, shapes};
 use super::work::{Change, Step, Work};
-use crate::job::{Job, median};
-use crate::source::is_transfer;
+use crate::contract::timers::is_transfer;
+use crate::job::Job;
+use crate::whatif::middle;
 use crate::whatif::replay::Durations;
 
 /// A replay that is further off than this gives no number.
@@ -23,6 +24,8 @@ const LEAST_STEPS: usize = 20;
 const TRIED_STEPS: usize = 6;
 /// Findings up to which their shares are the mean over all orders of mending.
 const MOST_ORDERS: usize = 6;
+/// Transfers are taken as short as they can be where the replay is off by no more than this beside longer ones.
+const WAITING_COMES_BACK: f64 = 0.01;
 /// A step is a pause of the whole job where it is this much longer than its replay...
 const PAUSE: f64 = 0.25;
 /// ... and the steps of that kind are at most this share.
@@ -162,9 +165,21 @@ impl Question<'_> {
         let players = 3 + self.faults.len() + (1 << self.faults.len().min(MOST_ORDERS));
         let most = MOST_PLAYED / (schedule.program.nodes() * workers.lanes * players).max(1);
         let picked = spread(&all, most.max(LEAST_STEPS));
-        let work = Work::new(job, &workers, &schedule, &picked, &behind, self.traced)?;
-        let replayed = lengths(&work, &vec![Vec::new(); picked.len()]);
-        let (error, pauses) = difference(&work, &replayed);
+        let mut work = Work::new(job, &workers, &schedule, &picked, &behind, self.traced)?;
+        let mut replayed = lengths(&work, &vec![Vec::new(); picked.len()]);
+        let (mut error, mut pauses) = difference(&work, &replayed);
+        if schedule.is_interleaved() {
+            let as_read = work.transfers.clone();
+            work.cap_transfers();
+            let capped = lengths(&work, &vec![Vec::new(); picked.len()]);
+            let (error_capped, pauses_capped) = difference(&work, &capped);
+            // Waiting comes back in the replay where it was waiting; what does not come back was transfer.
+            if error_capped <= error + WAITING_COMES_BACK {
+                (replayed, error, pauses) = (capped, error_capped, pauses_capped);
+            } else {
+                work.transfers = as_read;
+            }
+        }
         let step_seconds = mean(behind.measured.iter().copied().filter(|seconds| seconds.is_finite()));
         let mut answer = WhatIf {
             basis: if self.traced { Basis::Calls } else { Basis::Sums },
@@ -208,7 +223,11 @@ impl Question<'_> {
             if only {
                 return Ok((shape, schedule));
             }
-            let work = Work::new(self.job, workers, &schedule, &tried, behind, self.traced)?;
+            let mut work = Work::new(self.job, workers, &schedule, &tried, behind, self.traced)?;
+            if schedule.is_interleaved() {
+                // With the waiting in its transfers every shape takes about as long.
+                work.cap_transfers();
+            }
             let replayed = lengths(&work, &vec![Vec::new(); tried.len()]);
             // A stage that lost calls of a shape is no sign of it: lost ones are filled in.
             let error = difference(&work, &replayed).0 + work.filled as f64 * f64::EPSILON;
@@ -263,7 +282,7 @@ fn difference(work: &Work<'_>, replayed: &[f64]) -> (f64, usize) {
     let measured = |step: usize| work.behind.measured[work.picked[step]];
     let known: Vec<usize> = (0..replayed.len()).filter(|&step| measured(step) > 0.0).collect();
     let longer = |step: usize| measured(step) / replayed[step] - 1.0;
-    let usual = median(known.iter().map(|&step| longer(step))).unwrap_or_default();
+    let usual = middle(known.iter().map(|&step| longer(step))).unwrap_or_default();
     let (pauses, others): (Vec<usize>, Vec<usize>) = known.iter().partition(|&&step| longer(step) - usual > PAUSE);
     let few = pauses.len() as f64 <= MOST_PAUSES * known.len() as f64;
     let counted = if few { &others } else { &known };
@@ -439,11 +458,11 @@ impl<'a> Ideal<'a> {
                     let factor = changes[step].transfer[way * lanes + lane];
                     work.way(way, lane, step).map(move |seconds| seconds * factor)
                 });
-                median(usual).unwrap_or_default()
+                middle(usual).unwrap_or_default()
             })
             .collect();
         let reductions = (0..work.workers.stages)
-            .map(|stage| median(changes.iter().map(|change| change.reduction[stage])).unwrap_or_default())
+            .map(|stage| middle(changes.iter().map(|change| change.reduction[stage])).unwrap_or_default())
             .collect();
         let rest = mean((0..changes.len()).map(|step| work.behind.rest[work.picked[step]] - changes[step].behind));
         Self {

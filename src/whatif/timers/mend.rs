@@ -6,7 +6,7 @@
 
 use super::collectives::Collective;
 use super::work::{Change, Work};
-use crate::job::median;
+use crate::whatif::middle;
 
 /// Steps on either side over which a factor is taken.
 const NEIGHBOURS: usize = 5;
@@ -168,7 +168,7 @@ impl<'a> Mender<'a> {
             .map(|stage| {
                 let all = || (0..workers.lanes).map(move |lane| workers.at(stage, lane));
                 let sound = all().filter(|&worker| !self.marked[worker]);
-                median(sound.map(|worker| self.computing(step, worker))).unwrap_or(f64::NAN)
+                middle(sound.map(|worker| self.computing(step, worker))).unwrap_or(f64::NAN)
             })
             .collect()
     }
@@ -184,7 +184,7 @@ impl<'a> Mender<'a> {
                 let ratios = sound
                     .map(|stage| self.computing(step, workers.at(stage, lane)) / self.levels[step][stage])
                     .filter(|ratio| ratio.is_finite());
-                median(ratios).unwrap_or(1.0)
+                middle(ratios).unwrap_or(1.0)
             })
             .collect()
     }
@@ -261,10 +261,10 @@ impl<'a> Mender<'a> {
         // No sound peer: its own time outside of the fault, by that of the other stages where there are some.
         let elsewhere = |step: usize| {
             let others = self.levels[step].iter().copied().filter(|level| level.is_finite());
-            median(others).unwrap_or(1.0)
+            middle(others).unwrap_or(1.0)
         };
         let before = (0..shows.len()).filter(|&step| !shows[step]);
-        let usual = median(before.map(|step| of(step, elsewhere(step))));
+        let usual = middle(before.map(|step| of(step, elsewhere(step))));
         match (usual, factor) {
             (Some(usual), _) => (0..shows.len()).map(|step| of(step, elsewhere(step)) / usual).collect(),
             (None, factor) => vec![factor.unwrap_or(1.0); shows.len()],
@@ -284,7 +284,7 @@ impl<'a> Mender<'a> {
                 let sound = (0..workers.lanes)
                     .map(|lane| workers.at(stage, lane))
                     .filter(|&peer| !slow[peer]);
-                let usual = median(sound.map(|peer| loading[peer]))
+                let usual = middle(sound.map(|peer| loading[peer]))
                     .or_else(|| Some(loading[worker] / factor.filter(|factor| *factor > 1.0)?))
                     .unwrap_or(loading[worker]);
                 let extra = (loading[worker] - usual).min(work.sums.forward[step][worker]);
@@ -309,10 +309,10 @@ impl<'a> Mender<'a> {
                 ends[way].is_some_and(|(from, to)| meets(work.workers.at(from, lane), work.workers.at(to, lane)))
             })
             .collect();
-        let usual_of = |place: usize, step: usize| median(work.way(place / lanes, place % lanes, step));
+        let usual_of = |place: usize, step: usize| middle(work.way(place / lanes, place % lanes, step));
         let over = |places: &[usize], steps: &dyn Fn(usize) -> bool| {
             let steps = (0..shows.len()).filter(|&step| steps(step));
-            median(steps.flat_map(|step| places.iter().filter_map(move |&place| usual_of(place, step))))
+            middle(steps.flat_map(|step| places.iter().filter_map(move |&place| usual_of(place, step))))
         };
         let sound: Vec<usize> = (0..mended.len()).filter(|&place| !mended[place]).collect();
         let anywhere = over(&sound, &|step| shows[step]);
@@ -349,11 +349,11 @@ impl<'a> Mender<'a> {
                 let sound = (0..slow.len())
                     .filter(|&group| !slow[group])
                     .map(|group| of(group, step));
-                let usual = median(sound.filter(|seconds| !seconds.is_nan()));
+                let usual = middle(sound.filter(|seconds| !seconds.is_nan()));
                 for group in (0..slow.len()).filter(|&group| slow[group]) {
                     let outside = || {
                         let steps = (0..shows.len()).filter(|&step| !shows[step]);
-                        median(steps.map(|step| of(group, step)).filter(|seconds| !seconds.is_nan()))
+                        middle(steps.map(|step| of(group, step)).filter(|seconds| !seconds.is_nan()))
                     };
                     if let Some(usual) = usual.or_else(outside).filter(|usual| *usual < of(group, step)) {
                         let list = if gathers {
@@ -442,7 +442,7 @@ fn slow_steps(ratios: &[f64], shows: &[bool], factor: Option<f64>) -> Vec<(usize
     let shown: Vec<usize> = (0..ratios.len())
         .filter(|&step| shows[step] && ratios[step].is_finite())
         .collect();
-    let Some(usual) = median(shown.iter().map(|&step| ratios[step])) else {
+    let Some(usual) = middle(shown.iter().map(|&step| ratios[step])) else {
         return Vec::new();
     };
     let strength = factor.map_or(usual, |factor| factor.max(1.0)) - 1.0;
@@ -455,7 +455,7 @@ fn slow_steps(ratios: &[f64], shows: &[bool], factor: Option<f64>) -> Vec<(usize
     (0..slow.len())
         .filter_map(|place| {
             let around = &slow[place.saturating_sub(NEIGHBOURS)..slow.len().min(place + NEIGHBOURS + 1)];
-            let slower = median(around.iter().map(|&step| ratios[step]))?;
+            let slower = middle(around.iter().map(|&step| ratios[step]))?;
             (slower > 1.0).then_some((slow[place], slower))
         })
         .collect()

@@ -1,11 +1,12 @@
 //! The program of a pipeline with its gradient reduction, and what each of its operations is.
 
+use std::collections::BTreeMap;
+
 use super::shape::Shape;
-use crate::simulate::Timer;
-use crate::simulate::interleaved::Interleaved;
-use crate::simulate::schedule::{Direction, Half, Op, one_f_one_b};
+use crate::contract::Timer;
 use crate::whatif::error::WhatIfError;
 use crate::whatif::replay::{Builder, Program};
+use crate::whatif::schedule::{Direction, Half, Interleaved, Op, one_f_one_b};
 
 /// What an operation is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -165,6 +166,25 @@ impl Schedule {
             passes: shape.chunks * shape.microbatches,
             loading_passes: shape.microbatches,
         })
+    }
+}
+
+impl Schedule {
+    /// Calls of each timer (by its number) around transfers on each stage in a step.
+    #[must_use]
+    pub fn calls_of_timers(&self) -> BTreeMap<(usize, usize), usize> {
+        let mut counts = BTreeMap::<(usize, usize), usize>::new();
+        for end in self.transfers.iter().flat_map(|transfer| [transfer.from, transfer.to]) {
+            let count = counts.entry((end.stage, end.timer as usize)).or_default();
+            *count = (*count).max(end.call + 1);
+        }
+        counts
+    }
+
+    /// Whether model chunks are interleaved.
+    #[must_use]
+    pub fn is_interleaved(&self) -> bool {
+        self.passes > self.loading_passes
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::contract::timers::INTERLEAVED_TRANSFERS;
 use crate::job::{CallTable, Job};
-use crate::source::INTERLEAVED_TIMERS;
 
 /// Chunks a stage that are tried where nothing tells them.
 const MOST_CHUNKS: usize = 8;
@@ -110,8 +110,8 @@ pub fn shapes(job: &Job, workers: &Workers, asked: Asked) -> Result<Vec<Shape>, 
             .is_some_and(|timer| timer.seconds.iter().any(|seconds| *seconds > 0.0))
             || job.calls.iter().any(|table| table.name == name)
     };
-    let interleaved = INTERLEAVED_TIMERS.into_iter().any(fires);
-    let overlap = interleaved && !fires(INTERLEAVED_TIMERS[2]);
+    let interleaved = INTERLEAVED_TRANSFERS.into_iter().any(fires);
+    let overlap = interleaved && !fires(INTERLEAVED_TRANSFERS[2]);
     let passes = usual_calls(job, "forward-compute").or_else(|| {
         let [send, fused] =
             ["forward-send", "forward-send-backward-recv"].map(|name| first_stage_calls(job, workers, name));

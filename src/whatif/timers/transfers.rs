@@ -7,8 +7,9 @@
 use super::collectives::ran;
 use super::schedule::{End, Schedule};
 use super::shape::Workers;
+use crate::contract::Timer;
 use crate::job::{CallTable, Job};
-use crate::simulate::Timer;
+use crate::whatif::middle;
 
 /// Calls of each timer by its number.
 pub struct Calls<'a>(Vec<Option<&'a CallTable>>);
@@ -45,16 +46,58 @@ pub fn from_calls(calls: &Calls<'_>, schedule: &Schedule, workers: &Workers, ste
     seconds
 }
 
+/// The shortest usual call around transfers of each lane in a step; infinite where none is known.
+///
+/// In an interleaved schedule nearly every call waits for both neighbours, so that both ends of a transfer may have waited
+/// for somebody else. But somebody in the pipeline comes last all the time, and waits for nobody.
+pub fn shortest_usual(
+    job: &Job,
+    calls: Option<&Calls<'_>>,
+    schedule: &Schedule,
+    workers: &Workers,
+    step: usize,
+) -> Vec<f64> {
+    let counts = schedule.calls_of_timers();
+    let usual = |stage: usize, rank: usize| {
+        let timers = Timer::ALL
+            .into_iter()
+            .filter(|timer| counts.contains_key(&(stage, *timer as usize)));
+        match calls {
+            Some(calls) => {
+                let calls = timers.flat_map(|timer| calls.of(timer, rank, step));
+                middle(calls.copied().filter(|seconds| !seconds.is_nan()))
+            }
+            None => {
+                let sums = timers.filter_map(|timer| {
+                    let seconds = ran(job.timer(timer.name()), rank, step)?;
+                    Some((seconds, counts[&(stage, timer as usize)]))
+                });
+                let (seconds, calls) = sums.fold((0.0, 0), |all, one| (all.0 + one.0, all.1 + one.1));
+                (calls > 0).then(|| seconds / calls as f64)
+            }
+        }
+    };
+    let of_lane = |lane: usize| {
+        let ranks = (0..workers.stages).flat_map(|stage| {
+            workers.ranks[workers.at(stage, lane)]
+                .iter()
+                .map(move |&rank| (stage, rank))
+        });
+        ranks
+            .filter_map(|(stage, rank)| usual(stage, rank))
+            .fold(f64::INFINITY, f64::min)
+    };
+    (0..workers.lanes).map(of_lane).collect()
+}
+
 /// The mean transfer of a step on each way from the sums of its timers, `[way][lane]`; NaN where none is known.
 pub fn from_sums(job: &Job, schedule: &Schedule, workers: &Workers, step: usize) -> Vec<f64> {
     let timers: Vec<_> = Timer::ALL.into_iter().map(|timer| job.timer(timer.name())).collect();
     // Timers that carry a way on each of its ends, with the calls of a step.
     let mut ends: Vec<[Vec<End>; 2]> = vec![[Vec::new(), Vec::new()]; schedule.ways];
-    let mut counts = std::collections::BTreeMap::<(usize, usize), usize>::new();
+    let counts = schedule.calls_of_timers();
     for transfer in &schedule.transfers {
         for (end, known) in [transfer.from, transfer.to].iter().zip(&mut ends[transfer.way]) {
-            let count = counts.entry((end.stage, end.timer as usize)).or_default();
-            *count = (*count).max(end.call + 1);
             if !known.iter().any(|known| known.timer == end.timer) {
                 known.push(*end);
             }

@@ -5,9 +5,10 @@ use rayon::prelude::*;
 use super::collectives::{Behind, ran};
 use super::schedule::{Schedule, Task};
 use super::shape::Workers;
-use super::transfers::{Calls, from_calls, from_sums};
-use crate::job::{Job, median};
-use crate::simulate::Timer;
+use super::transfers::{Calls, from_calls, from_sums, shortest_usual};
+use crate::contract::Timer;
+use crate::job::Job;
+use crate::whatif::middle;
 use crate::whatif::replay::Durations;
 
 /// Timers of the passes and of loading.
@@ -108,12 +109,27 @@ impl<'a> Work<'a> {
             }
         };
         let mut transfers: Vec<Vec<f64>> = (0..self.steps()).into_par_iter().map(of_step).collect();
-        let usual = median(transfers.iter().flatten().copied().filter(|seconds| !seconds.is_nan()));
+        let usual = middle(transfers.iter().flatten().copied().filter(|seconds| !seconds.is_nan()));
         for seconds in transfers.iter_mut().flatten().filter(|seconds| seconds.is_nan()) {
             *seconds = usual.unwrap_or_default();
             self.filled += 1;
         }
         self.transfers = transfers;
+    }
+
+    /// Takes out of the transfers what is waiting for others than their two ends.
+    pub fn cap_transfers(&mut self) {
+        let (job, schedule, workers) = (self.job, self.schedule, self.workers);
+        let calls = self.has_calls.then(|| Calls::new(job));
+        let picked = self.picked;
+        self.transfers.par_iter_mut().zip(picked).for_each(|(row, &step)| {
+            let caps = shortest_usual(job, calls.as_ref(), schedule, workers, step);
+            for lanes in row.chunks_mut(workers.lanes) {
+                for (seconds, cap) in lanes.iter_mut().zip(&caps) {
+                    *seconds = seconds.min(*cap);
+                }
+            }
+        });
     }
 
     fn read_passes(&mut self) {
@@ -196,7 +212,7 @@ fn sums(
         };
         let mut row: Vec<f64> = workers.ranks.iter().map(of).collect();
         for stage in row.chunks_mut(workers.lanes) {
-            let usual = median(stage.iter().copied().filter(|seconds| !seconds.is_nan()));
+            let usual = middle(stage.iter().copied().filter(|seconds| !seconds.is_nan()));
             for seconds in stage.iter_mut().filter(|seconds| seconds.is_nan()) {
                 *seconds = usual.unwrap_or_default();
                 *filled += 1;

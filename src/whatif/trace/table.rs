@@ -276,7 +276,8 @@ impl OpTable {
                 let cells = (0..self.steps.len())
                     .flat_map(|step| (0..lanes).map(move |lane| (step * size + number) * lanes + lane))
                     .filter(|&cell| !self.start[cell].is_nan());
-                let middle = |of: &dyn Fn(usize) -> f64| crate::job::median(cells.clone().map(of)).unwrap_or_default();
+                let middle =
+                    |of: &dyn Fn(usize) -> f64| crate::whatif::middle(cells.clone().map(of)).unwrap_or_default();
                 op.start = middle(&|cell| self.start[cell]);
                 op.end = middle(&|cell| self.start[cell] + self.seconds[cell]);
             }
