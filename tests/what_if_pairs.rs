@@ -45,6 +45,9 @@ fn pair(kind: usize, seed: u64) -> Pair {
     if kind == 7 {
         (tp, pp, dp) = (pick(&mut random, &[1, 2]), 1, pick(&mut random, &[8, 16]));
     }
+    if kind == 8 {
+        pp = pp.max(4);
+    }
     if tp * pp * dp > 64 {
         dp = 2;
     }

@@ -16,6 +16,7 @@ mod report;
 mod summary;
 mod tables;
 mod text;
+mod text_cost;
 
 pub use error::WriteError;
 pub use folder::ResultFolder;

@@ -10,6 +10,7 @@ use crate::job::{DataQuality, Job, Run, StepTimes, Topology};
 use crate::rules::peer::unplaced;
 use crate::rules::{Rules, RulesSettings, Verdict};
 use crate::verdict::{Cause, Finding};
+use crate::whatif::timers::WhatIf;
 
 /// Version of the JSON layout; it grows when a field changes its meaning or goes.
 pub const SCHEMA_VERSION: u32 = 2;
@@ -31,6 +32,8 @@ pub struct Summary {
     pub cause: Cause,
     /// Why nobody could be named, where that is so for want of data rather than of culprits.
     pub nothing_to_compare: Option<String>,
+    /// What all faults cost together, and what uneven stages and data do; null where it was not asked for.
+    pub what_if: Option<WhatIf>,
     /// Everything that was found, the weightiest first.
     pub findings: Vec<Finding>,
     /// How communication was judged, and what could not be told of it.
@@ -169,6 +172,7 @@ impl Summary {
             anomaly_nodes: verdict.nodes(job),
             cause: verdict.cause,
             nothing_to_compare: nothing_to_compare(job, verdict, asked.settings.rules()),
+            what_if: verdict.what_if.clone(),
             findings: verdict.findings.clone(),
             communication: verdict.communication.told.clone(),
             rules: asked.settings.rules().name().to_owned(),

@@ -120,6 +120,7 @@ pub fn judge(job: &Job, settings: &ClassicSettings, algorithms: &[&'static dyn A
     let mut findings = findings(job, &timers, &algorithms, &election.elected, slow_step_ratio);
     findings.extend(communication.findings.iter().cloned());
     Verdict {
+        what_if: None,
         timers,
         algorithms,
         votes: election.votes,

@@ -55,25 +55,6 @@ pub struct FaultCost {
     pub part_seconds: f64,
 }
 
-/// What the faults of a job cost together.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]
-pub struct Cost {
-    /// Growth of the steps over those with all faults mended.
-    pub faults_share: f64,
-    /// Seconds of the window that this saves.
-    pub seconds: f64,
-    /// The same times the ranks of the job, hours.
-    pub gpu_hours: f64,
-    /// Mean step with all faults mended, seconds.
-    pub mended_step_seconds: f64,
-    /// Growth of the steps, with the faults mended, over those with stages of the same work besides.
-    pub stages_share: f64,
-    /// The same over those with the same load for all in every step besides.
-    pub data_share: f64,
-    /// What is left over ideal steps: noise, slow calls, transfers.
-    pub unexplained_share: f64,
-}
-
 /// The answer for a job.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct WhatIf {
@@ -97,18 +78,31 @@ pub struct WhatIf {
     pub pipelines_left_out: usize,
     /// Durations that were lost and filled in with usual ones.
     pub filled: u64,
-    /// All faults together; null where there are no numbers.
-    #[serde(flatten)]
-    pub cost: Option<Cost>,
+    /// Growth of the steps over those with all faults mended: 0.35 is 35 % longer. This and what follows is null where
+    /// there are no numbers.
+    pub faults_share: Option<f64>,
+    /// Seconds of the window that mending all faults saves.
+    pub seconds: Option<f64>,
+    /// The same times the ranks of the job, hours.
+    pub gpu_hours: Option<f64>,
+    /// Mean step with all faults mended, seconds.
+    pub mended_step_seconds: Option<f64>,
+    /// Growth of the steps, with the faults mended, over those with stages of the same work besides.
+    pub stages_share: Option<f64>,
+    /// The same over those with the same load for all in every step besides.
+    pub data_share: Option<f64>,
+    /// What is left over ideal steps: noise, single slow calls.
+    pub unexplained_share: Option<f64>,
     /// Each fault, in the order of the question; empty where there are no numbers.
+    #[serde(skip)]
     pub faults: Vec<FaultCost>,
 }
 
 impl WhatIf {
-    fn refused(basis: Basis, reason: String) -> Self {
+    fn unknown(basis: Basis) -> Self {
         Self {
             basis,
-            reason: Some(reason),
+            reason: None,
             replay_error: None,
             step_seconds: None,
             microbatches: 0,
@@ -117,8 +111,21 @@ impl WhatIf {
             pauses: 0,
             pipelines_left_out: 0,
             filled: 0,
-            cost: None,
+            faults_share: None,
+            seconds: None,
+            gpu_hours: None,
+            mended_step_seconds: None,
+            stages_share: None,
+            data_share: None,
+            unexplained_share: None,
             faults: Vec::new(),
+        }
+    }
+
+    fn refused(basis: Basis, reason: String) -> Self {
+        Self {
+            reason: Some(reason),
+            ..Self::unknown(basis)
         }
     }
 }
@@ -182,8 +189,6 @@ impl Question<'_> {
         }
         let step_seconds = mean(behind.measured.iter().copied().filter(|seconds| seconds.is_finite()));
         let mut answer = WhatIf {
-            basis: if self.traced { Basis::Calls } else { Basis::Sums },
-            reason: None,
             replay_error: Some(error),
             step_seconds: Some(step_seconds),
             microbatches: shape.microbatches,
@@ -192,8 +197,7 @@ impl Question<'_> {
             pauses,
             pipelines_left_out: workers.left_out,
             filled: work.filled,
-            cost: None,
-            faults: Vec::new(),
+            ..WhatIf::unknown(if self.traced { Basis::Calls } else { Basis::Sums })
         };
         if error > LARGEST_ERROR {
             answer.reason = Some(format!(
@@ -345,15 +349,13 @@ impl<'a> Scenarios<'a> {
         let even_data = self.total(is_fault, &[&self.stages, &self.data]);
         let ideal = Ideal::new(self.work, &self.faults_of_steps(is_fault)).length() * replayed.len() as f64;
         let seconds = (measured - mended) * self.scale;
-        answer.cost = Some(Cost {
-            faults_share: growth(measured, mended),
-            seconds,
-            gpu_hours: hours(seconds),
-            mended_step_seconds: mended / replayed.len().max(1) as f64,
-            stages_share: growth(mended, even_stages),
-            data_share: growth(even_stages, even_data),
-            unexplained_share: growth(even_data, ideal),
-        });
+        answer.faults_share = Some(growth(measured, mended));
+        answer.seconds = Some(seconds);
+        answer.gpu_hours = Some(hours(seconds));
+        answer.mended_step_seconds = Some(mended / replayed.len().max(1) as f64);
+        answer.stages_share = Some(growth(mended, even_stages));
+        answer.data_share = Some(growth(even_stages, even_data));
+        answer.unexplained_share = Some(growth(even_data, ideal));
         let (alone, parts) = self.parts(measured);
         answer.faults = alone
             .into_iter()

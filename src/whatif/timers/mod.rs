@@ -13,6 +13,6 @@ mod shape;
 mod transfers;
 mod work;
 
-pub use cost::{Basis, Cost, FaultCost, WhatIf, what_if};
+pub use cost::{Basis, FaultCost, WhatIf, what_if};
 pub use mend::{Fault, Target};
 pub use shape::Asked;
