@@ -7,7 +7,7 @@ use crate::whatif::timers::{Basis, WhatIf};
 const HIDDEN_PART: f64 = 0.1;
 
 /// What all faults cost, and what else makes the steps long.
-pub(super) fn cost(what_if: &WhatIf) -> String {
+pub(crate) fn cost(what_if: &WhatIf) -> String {
     if let Some(reason) = &what_if.reason {
         return format!("not told: {reason}");
     }

@@ -61,7 +61,7 @@ pub enum WhatIfError {
         passes: usize,
     },
     /// Something to mend that is not there.
-    #[error("--mend {asked}: {reason}")]
+    #[error("{asked} can't be mended: {reason}")]
     NothingToMend {
         /// As it was asked for.
         asked: String,

@@ -5,10 +5,12 @@
 
 pub mod error;
 pub mod graph;
+pub mod question;
 pub mod replay;
 pub mod scenario;
 pub mod schedule;
 pub mod slowdown;
+pub mod timeline;
 pub mod timers;
 pub mod trace;
 

@@ -311,18 +311,12 @@ struct Scenarios<'a> {
 impl<'a> Scenarios<'a> {
     fn new(work: &'a Work<'a>, faults: &'a [Fault], scale: f64) -> Self {
         let mender = Mender::new(work, faults);
-        let whole = |target| Fault {
-            target,
-            first_iteration: None,
-            last_iteration: None,
-            factor: None,
-        };
         Self {
             work,
             faults,
             deltas: faults.iter().map(|fault| mender.deltas(fault)).collect(),
-            stages: mender.deltas(&whole(Target::Stages(Vec::new()))),
-            data: mender.deltas(&whole(Target::Data)),
+            stages: mender.deltas(&Fault::lasting(Target::Stages(Vec::new()))),
+            data: mender.deltas(&Fault::lasting(Target::Data)),
             scale,
         }
     }

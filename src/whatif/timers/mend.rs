@@ -53,6 +53,19 @@ pub struct Fault {
     pub factor: Option<f64>,
 }
 
+impl Fault {
+    /// A fault that shows in the whole window.
+    #[must_use]
+    pub fn lasting(target: Target) -> Self {
+        Self {
+            target,
+            first_iteration: None,
+            last_iteration: None,
+            factor: None,
+        }
+    }
+}
+
 /// What mending one fault changes in a step; places are those in a [`Change`].
 #[derive(Debug, Clone, Default)]
 pub struct Delta {

@@ -5,6 +5,7 @@
 
 mod fill;
 mod kind;
+mod mend;
 mod meta;
 mod read;
 mod table;

@@ -49,6 +49,15 @@ pub struct OpRows {
 }
 
 impl OpRows {
+    /// Whether a file is Parquet with a column of operation types.
+    #[must_use]
+    pub fn is_op_trace(path: &Path) -> bool {
+        let schema = File::open(path)
+            .ok()
+            .and_then(|file| ParquetReader::new(file).schema().ok());
+        schema.is_some_and(|schema| schema.iter_names().any(|name| name.as_str() == "optype"))
+    }
+
     /// Reads a Parquet file.
     ///
     /// # Errors
