@@ -13,7 +13,7 @@ use crate::verdict::{Cause, Finding};
 use crate::whatif::timers::WhatIf;
 
 /// Version of the JSON layout; it grows when a field changes its meaning or goes.
-pub const SCHEMA_VERSION: u32 = 2;
+pub const SCHEMA_VERSION: u32 = 3;
 
 /// All that an analysis says.
 #[derive(Debug, Clone, Serialize, JsonSchema)]

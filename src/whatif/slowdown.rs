@@ -16,6 +16,8 @@ use super::trace::{TraceQuality, Values};
 
 /// Share of workers that are taken as the slowest.
 const SLOWEST_SHARE: f64 = 0.03;
+/// Lost time below this share of the ideal step is rounding.
+const NOTHING_LOST: f64 = 1e-9;
 
 /// The figures of a trace.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -181,7 +183,8 @@ impl Player<'_> {
         let last = |kept: bool| Kept::ops(&values.ops, |op| (op.stage + 1 == stages) == kept);
         let rest = self.means(&[marked(false), marked(true), last(false), last(true)]);
         let lost = measured - ideal;
-        let share = |seconds: f64| (lost != 0.0).then_some(seconds / lost);
+        // Less than what rounding makes is nothing.
+        let share = |seconds: f64| (lost.abs() > NOTHING_LOST * ideal).then_some(seconds / lost);
         let step_seconds = values.measured.iter().sum::<f64>() / values.measured.len().max(1) as f64;
         Slowdown {
             slowdown: ratio(measured, ideal),

@@ -1,6 +1,7 @@
 //! What stands behind the pipelines in a step: collectives over replicas, the optimizer and the rest.
 
 use super::shape::Workers;
+use crate::contract::timers::{PASSES, TRANSFERS};
 use crate::job::{Job, TimerTable};
 use crate::whatif::middle;
 
@@ -9,8 +10,14 @@ const STEP: &str = "interval-time";
 const PIPELINES: &str = "forward-backward";
 const OPTIMIZER: &str = "optimizer";
 const UPDATE: &str = "optimizer-inner-step";
-/// Collectives over replicas: in the pipelines' part of the step, and in the optimizer's.
-const COLLECTIVES: [&str; 2] = ["all-grads-sync", "params-all-gather"];
+const NORM: &str = "optimizer-clip-main-grad";
+/// Reduction of gradients, by its names in several versions of Megatron-LM.
+const REDUCTION: [&str; 3] = ["all-grads-sync", "grads-reduce-scatter", "grads-all-reduce"];
+const GATHERING: &str = "params-all-gather";
+/// What stands between the reduction and the optimizer.
+const SMALL: [&str; 2] = ["embedding-grads-all-reduce", "layernorm-grads-all-reduce"];
+/// `forward-backward` holds the reduction where what is left of it without the reduction is no less than this share short.
+const HOLDS: f64 = -0.02;
 
 /// Durations of a collective: `[stage * members + member][step]`, the shortest of the group: its last member waits for
 /// nobody.
@@ -70,16 +77,30 @@ impl Behind {
     pub fn new(job: &Job, workers: &Workers) -> Self {
         let steps = job.iterations.len();
         let measured = longest(job, STEP);
-        let (pipelines, optimizer) = (longest(job, PIPELINES), longest(job, OPTIMIZER));
+        let reduction = REDUCTION.into_iter().find(|name| job.timer(name).is_some());
+        let reduction = Collective::new(job, workers, reduction.unwrap_or(REDUCTION[0]));
+        let gathering = Collective::new(job, workers, GATHERING);
+        let behind: Vec<f64> = (0..steps)
+            .map(|step| optimizing(job, workers, &gathering, step))
+            .collect();
+        let pipelines = longest(job, PIPELINES);
+        let outside = |step: usize| {
+            if holds_reduction(job) {
+                return 0.0;
+            }
+            (0..workers.stages)
+                .map(|stage| reduction.of_stage(stage, step))
+                .fold(0.0, f64::max)
+        };
         // What is left of a step, such as logging, is the same in all of them; a single one may hold a pause.
-        let left = (0..steps).map(|step| measured[step] - pipelines[step] - known(optimizer[step]));
+        let left = (0..steps).map(|step| measured[step] - pipelines[step] - outside(step) - behind[step]);
         let left = middle(left.filter(|seconds| seconds.is_finite()))
             .unwrap_or_default()
             .max(0.0);
         let update = job.timer(UPDATE);
         Self {
-            reduction: Collective::new(job, workers, COLLECTIVES[0]),
-            gathering: Collective::new(job, workers, COLLECTIVES[1]),
+            reduction,
+            gathering,
             update: (0..job.ranks.len())
                 .map(|rank| {
                     (0..steps)
@@ -87,14 +108,66 @@ impl Behind {
                         .collect()
                 })
                 .collect(),
-            rest: optimizer.iter().map(|seconds| known(*seconds) + left).collect(),
+            rest: behind.into_iter().map(|seconds| seconds + left).collect(),
             measured,
         }
     }
 }
 
-fn known(seconds: f64) -> f64 {
-    if seconds.is_nan() { 0.0 } else { seconds }
+/// What the optimizer takes when all ranks have come to it.
+///
+/// Who comes last waits least: the shortest of what ranks do not do alone, and the longest of their own updates and of
+/// the gathering of parameters. Recorders that are not Megatron-LM's own put the norm and the gathering beside the
+/// optimizer and not into it.
+fn optimizing(job: &Job, workers: &Workers, gathering: &Collective, step: usize) -> f64 {
+    let table = |name: &str| job.timer(name);
+    let (optimizer, update, norm) = (table(OPTIMIZER), table(UPDATE), table(NORM));
+    let gathers = table(GATHERING);
+    let ranks = 0..job.ranks.len();
+    let seconds = |table, rank| ran(table, rank, step).unwrap_or_default();
+    let shortest = |table: Option<&TimerTable>| {
+        let known = ranks.clone().filter_map(|rank| ran(table, rank, step));
+        known.reduce(f64::min).unwrap_or_default()
+    };
+    let gathered = (0..workers.stages)
+        .map(|stage| gathering.of_stage(stage, step))
+        .fold(0.0, f64::max);
+    let beside = ranks.clone().any(|rank| {
+        seconds(norm, rank) > seconds(optimizer, rank) || seconds(gathers, rank) > seconds(optimizer, rank)
+    });
+    if beside {
+        let longest = ranks.clone().map(|rank| seconds(optimizer, rank)).fold(0.0, f64::max);
+        let small: f64 = SMALL.into_iter().map(|name| shortest(table(name))).sum();
+        return longest + shortest(norm) + gathered + small;
+    }
+    let shared = |rank: usize| Some(ran(optimizer, rank, step)? - seconds(gathers, rank) - seconds(update, rank));
+    let shared = ranks.clone().filter_map(shared).reduce(f64::min).unwrap_or_default();
+    let updated = ranks.map(|rank| seconds(update, rank)).fold(0.0, f64::max);
+    if optimizer.is_some() {
+        shared.max(0.0) + updated + gathered
+    } else {
+        0.0
+    }
+}
+
+/// Whether `forward-backward` holds the reduction of gradients, as Megatron-LM's does, from a few of its values.
+fn holds_reduction(job: &Job) -> bool {
+    const SAMPLE: usize = 64;
+    let pipelines = job.timer(PIPELINES);
+    let parts: Vec<Option<&TimerTable>> = TRANSFERS
+        .into_iter()
+        .chain(PASSES)
+        .chain(REDUCTION)
+        .map(|name| job.timer(name))
+        .collect();
+    let every = job.ranks.len().div_ceil(SAMPLE).max(1);
+    let middle_step = job.iterations.len() / 2;
+    let left = (0..job.ranks.len()).step_by(every).filter_map(|rank| {
+        let whole = ran(pipelines, rank, middle_step)?;
+        let parts: f64 = parts.iter().filter_map(|table| ran(*table, rank, middle_step)).sum();
+        Some((whole - parts) / whole)
+    });
+    middle(left).is_some_and(|left| left > HOLDS)
 }
 
 /// A timer's duration on a rank in a step, where it ran.

@@ -6,10 +6,10 @@ use serde::Serialize;
 
 use super::collectives::Behind;
 use super::mend::{Delta, Fault, Mender, Target};
-use super::schedule::{Schedule, Task};
+use super::schedule::{Recorded, Schedule, Task};
 use super::shape::{Asked, Shape, Workers, shapes};
 use super::work::{Change, Step, Work};
-use crate::contract::timers::is_transfer;
+use crate::contract::timers::{PLAIN_TRANSFERS, TRANSFERS, is_transfer};
 use crate::job::Job;
 use crate::whatif::middle;
 use crate::whatif::replay::Durations;
@@ -222,8 +222,16 @@ impl Question<'_> {
         let mut best: Option<(f64, Shape, Schedule)> = None;
         let shapes = shapes(self.job, workers, self.asked)?;
         let only = shapes.len() == 1;
+        let fires =
+            |name: &str| self.job.timer(name).is_some() || self.job.calls.iter().any(|table| table.name == name);
+        let fused = TRANSFERS
+            .into_iter()
+            .any(|name| !PLAIN_TRANSFERS.contains(&name) && fires(name));
+        let recorded = if fused { Recorded::Calls } else { Recorded::Transfers };
         for shape in shapes {
-            let Ok(schedule) = Schedule::new(shape) else { continue };
+            let Ok(schedule) = Schedule::new(shape, recorded) else {
+                continue;
+            };
             if only {
                 return Ok((shape, schedule));
             }

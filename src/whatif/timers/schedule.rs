@@ -28,6 +28,25 @@ pub enum Task {
     Reduction(usize),
 }
 
+/// What the timers around transfers stand for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Recorded {
+    /// Calls, each of which may post several transfers: Megatron-LM's own timers.
+    Calls,
+    /// Sends and receives, one by one: recorders that split fused calls.
+    Transfers,
+}
+
+/// The timer of a transfer that is recorded alone.
+fn alone(direction: Direction, sent: bool) -> Timer {
+    match (direction, sent) {
+        (Direction::Forward, true) => Timer::ForwardSend,
+        (Direction::Forward, false) => Timer::ForwardRecv,
+        (Direction::Backward, true) => Timer::BackwardSend,
+        (Direction::Backward, false) => Timer::BackwardRecv,
+    }
+}
+
 /// One end of a transfer as a call of a timer on a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct End {
@@ -72,7 +91,7 @@ impl Schedule {
     ///
     /// # Errors
     /// Operations that wait for each other: a shape that no schedule has.
-    pub fn new(shape: Shape) -> Result<Self, WhatIfError> {
+    pub fn new(shape: Shape, recorded: Recorded) -> Result<Self, WhatIfError> {
         let lists: Vec<Vec<Op>> = (0..shape.stages).map(|stage| operations(shape, stage)).collect();
         let mut builder = Builder::default();
         let mut tasks = Vec::new();
@@ -106,14 +125,26 @@ impl Schedule {
                         passes[1] += 1;
                     }
                     Op::Exchange { timer, sends, recvs } => {
-                        let end = End {
-                            stage,
-                            timer,
-                            call: calls[timer as usize],
-                        };
-                        calls[timer as usize] += 1;
+                        let fused = calls[timer as usize];
+                        calls[timer as usize] += usize::from(recorded == Recorded::Calls);
                         for (group, sent) in [(sends, true), (recvs, false)] {
                             for half in group.into_iter().flatten() {
+                                let end = match recorded {
+                                    Recorded::Calls => End {
+                                        stage,
+                                        timer,
+                                        call: fused,
+                                    },
+                                    Recorded::Transfers => {
+                                        let timer = alone(half.direction, sent);
+                                        calls[timer as usize] += 1;
+                                        End {
+                                            stage,
+                                            timer,
+                                            call: calls[timer as usize] - 1,
+                                        }
+                                    }
+                                };
                                 now.push(builder.push());
                                 halves.push((half, sent, end, tasks.len()));
                                 tasks.push(Task::Transfer(usize::MAX));
@@ -225,7 +256,7 @@ mod tests {
                 microbatches,
                 overlap,
             };
-            let schedule = Schedule::new(shape).unwrap();
+            let schedule = Schedule::new(shape, Recorded::Calls).unwrap();
             assert_eq!(schedule.tasks.len(), schedule.program.nodes());
             let passes = schedule
                 .tasks
