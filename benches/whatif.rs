@@ -23,8 +23,15 @@ fn main() -> Result<(), Box<dyn Error>> {
         for copies in COPIES {
             let path = folder.path().join("trace.parquet");
             let rows = copy(Path::new(&trace), copies, &path)?;
-            let run = measured::run(Command::new(program).args(["whatif", "--model", "published", "--format", "json"]).arg(&path))?;
-            println!("| {trace} x {copies} | {rows} | {:.2} | {:.0} |", run.seconds, run.megabytes);
+            let run = measured::run(
+                Command::new(program)
+                    .args(["whatif", "--model", "published", "--format", "json"])
+                    .arg(&path),
+            )?;
+            println!(
+                "| {trace} x {copies} | {rows} | {:.2} | {:.0} |",
+                run.seconds, run.megabytes
+            );
         }
     }
     for (ranks, trace) in JOBS {
@@ -40,9 +47,16 @@ fn main() -> Result<(), Box<dyn Error>> {
         write_job(&scenario, &job, false)?;
         let path = job.join(format!("{}.parquet", scenario.job));
         let rows = ParquetReader::new(std::fs::File::open(&path)?).num_rows()?;
-        let run = measured::run(Command::new(program).args(["analyze", "--no-files", "--format", "json"]).arg(&path))?;
+        let run = measured::run(
+            Command::new(program)
+                .args(["analyze", "--no-files", "--format", "json"])
+                .arg(&path),
+        )?;
         let calls = if trace { "with calls" } else { "sums" };
-        println!("| analyze, {ranks} ranks, {calls} | {rows} | {:.2} | {:.0} |", run.seconds, run.megabytes);
+        println!(
+            "| analyze, {ranks} ranks, {calls} | {rows} | {:.2} | {:.0} |",
+            run.seconds, run.megabytes
+        );
     }
     Ok(())
 }
@@ -50,7 +64,10 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// Writes a trace with more replicas and gives its number of rows.
 fn copy(trace: &Path, copies: i32, path: &Path) -> Result<usize, Box<dyn Error>> {
     let frame = ParquetReader::new(std::fs::File::open(trace)?).finish()?;
-    let replicas = frame.column("dp_rank")?.as_materialized_series().cast(&DataType::Int32)?;
+    let replicas = frame
+        .column("dp_rank")?
+        .as_materialized_series()
+        .cast(&DataType::Int32)?;
     let count = replicas.max::<i32>()?.unwrap_or_default() + 1;
     let mut all: Option<DataFrame> = None;
     for number in 0..copies {
