@@ -8,6 +8,7 @@
 //! - [`report`]: verdict -> text, JSON, tables, the result folder;
 //! - [`rules`]: the detectors; the default rules compare a rank with its peers, the classic ones put the folders
 //!   [`features`] -> [`algos`] -> [`vote`] together;
+//! - [`whatif`]: a job's schedule replayed, as measured and with something mended: what faults cost;
 //! - [`comm`], [`vote`], [`algos`], [`features`]: what the detectors are made of;
 //! - [`job`]: rows -> one ranks x iterations table a timer;
 //! - [`source`]: files and servers -> rows;
@@ -28,3 +29,4 @@ pub mod stats;
 pub mod sweep;
 pub mod verdict;
 pub mod vote;
+pub mod whatif;

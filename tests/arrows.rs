@@ -4,13 +4,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The folders (and single files) of `src`, from the ground up.
-const FLOORS: [&str; 15] = [
+const FLOORS: [&str; 16] = [
     "interrupt",
     "contract",
     "stats",
     "verdict",
     "source",
     "job",
+    "whatif",
     "features",
     "algos",
     "vote",

@@ -12,6 +12,7 @@ use crate::report::WriteError;
 use crate::source::SourceError;
 use crate::source::clickhouse::Failure;
 use crate::sweep::SweepError;
+use crate::whatif::WhatIfError;
 
 /// How the program ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,6 +88,11 @@ pub fn exit_of(error: &anyhow::Error) -> Exit {
     for cause in error.chain() {
         if cause.is::<ArgumentError>() || cause.is::<ScenarioError>() {
             return Exit::BadArguments;
+        }
+        match cause.downcast_ref::<WhatIfError>() {
+            Some(WhatIfError::NothingToMend { .. }) => return Exit::BadArguments,
+            Some(WhatIfError::NothingToReplay(_)) => return Exit::NoRows,
+            _ => {}
         }
         let job = cause.downcast_ref::<JobError>();
         if let Some(JobError::Topology(_)) = job {

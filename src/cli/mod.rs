@@ -21,6 +21,7 @@ mod stdout;
 mod sweep;
 mod thresholds;
 mod topology;
+mod whatif;
 
 use std::process::ExitCode;
 
@@ -56,6 +57,8 @@ enum Command {
     Replay(Box<replay::ReplayArgs>),
     /// Write a simulated job with known faults
     Simulate(Box<simulate::SimulateArgs>),
+    /// Replay a trace of operations as measured and with something mended
+    Whatif(whatif::WhatIfArgs),
     /// Hold verdicts on labelled or simulated jobs against the truth
     Score(Box<score::ScoreArgs>),
 }
@@ -76,6 +79,7 @@ pub fn main() -> ExitCode {
             Command::Export(args) => export::run(args),
             Command::Replay(args) => replay::run(args),
             Command::Simulate(args) => simulate::run(args).map(|()| Exit::Success),
+            Command::Whatif(args) => whatif::run(args),
             Command::Score(args) => score::run(args),
         });
     let exit = outcome.unwrap_or_else(|error| {

@@ -31,25 +31,28 @@ fn slow(rows: &[Vec<f64>]) -> Vec<usize> {
 #[test]
 fn twice_the_usual_is_slow_and_less_is_not() {
     assert_eq!(slow(&rows(8, 0.1, 2, 2.6, |_| true)), [0, 1]);
-    assert_eq!(slow(&rows(8, 0.1, 2, 1.8, |_| true)), []);
-    assert_eq!(slow(&rows(8, 0.1, 0, 1.0, |_| true)), []);
+    assert_eq!(slow(&rows(8, 0.1, 2, 1.8, |_| true)), [0_usize; 0]);
+    assert_eq!(slow(&rows(8, 0.1, 0, 1.0, |_| true)), [0_usize; 0]);
     // Three quarters may be slow, and a few can't tell.
     assert_eq!(slow(&rows(8, 0.05, 6, 5.0, |_| true)).len(), 6);
-    assert_eq!(slow(&rows(3, 0.05, 1, 5.0, |_| true)), []);
+    assert_eq!(slow(&rows(3, 0.05, 1, 5.0, |_| true)), [0_usize; 0]);
 }
 
 #[test]
 fn what_lasts_is_slow_and_what_passes_is_not() {
     assert_eq!(slow(&rows(8, 0.1, 1, 5.0, |step| step >= 20)), [0], "it is still there");
     assert_eq!(slow(&rows(8, 0.1, 1, 5.0, |step| step < 15)), [0]);
-    assert_eq!(slow(&rows(8, 0.1, 1, 5.0, |step| (10..13).contains(&step))), []);
+    assert_eq!(
+        slow(&rows(8, 0.1, 1, 5.0, |step| (10..13).contains(&step))),
+        [0_usize; 0]
+    );
 }
 
 #[test]
 fn what_slows_all_alike_is_nobodys() {
     let mut all = rows(8, 0.1, 0, 1.0, |_| false);
     all.iter_mut().flatten().for_each(|log| *log += 3.0);
-    assert_eq!(slow(&all), []);
+    assert_eq!(slow(&all), [0_usize; 0]);
 }
 
 #[test]
@@ -68,7 +71,7 @@ fn missing_times_are_passed_over() {
             .for_each(|log| *log = f64::NAN);
     }
     assert_eq!(slow(&holes), [0]);
-    assert_eq!(slow(&vec![vec![f64::NAN; STEPS]; 8]), []);
+    assert_eq!(slow(&vec![vec![f64::NAN; STEPS]; 8]), [0_usize; 0]);
 }
 
 #[test]
@@ -79,7 +82,7 @@ fn usual_levels_lie_below_the_first_gap() {
         4,
         "one of four is no usual level"
     );
-    assert_eq!(usual_of(&[]), []);
+    assert_eq!(usual_of(&[]), [0.0; 0]);
 }
 
 /// Links of `stages - 1` stage pairs in `replicas`; the transfer of each direction by `seconds`.

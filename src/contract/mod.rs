@@ -7,4 +7,7 @@ pub mod columns;
 pub mod defaults;
 pub mod metrics;
 pub mod rank_order;
+mod timer;
 pub mod timers;
+
+pub use timer::Timer;

@@ -80,6 +80,20 @@ pub const TRANSFERS: [&str; 9] = [
     BACKWARD_SEND_BACKWARD_RECV,
     ALL_TRANSFERS_FUSED,
 ];
+/// The timers whose single calls are kept: those around transfers, and the passes.
+pub const TRACED: [&str; 11] = [
+    FORWARD_SEND,
+    FORWARD_RECV,
+    BACKWARD_SEND,
+    BACKWARD_RECV,
+    FORWARD_SEND_BACKWARD_RECV,
+    BACKWARD_SEND_FORWARD_RECV,
+    FORWARD_SEND_FORWARD_RECV,
+    BACKWARD_SEND_BACKWARD_RECV,
+    ALL_TRANSFERS_FUSED,
+    FORWARD_COMPUTE,
+    BACKWARD_COMPUTE,
+];
 /// Those that only interleaved schedules have.
 pub const INTERLEAVED_TRANSFERS: [&str; 3] = [
     FORWARD_SEND_FORWARD_RECV,
@@ -115,6 +129,12 @@ pub fn is_collective(timer: &str) -> bool {
 #[must_use]
 pub fn is_transfer(timer: &str) -> bool {
     TRANSFERS.contains(&timer)
+}
+
+/// Whether the single calls of a timer are kept.
+#[must_use]
+pub fn is_traced(timer: &str) -> bool {
+    TRACED.contains(&timer)
 }
 
 /// What a timer measures.

@@ -19,6 +19,7 @@ mod report;
 mod summary;
 mod tables;
 mod text;
+mod text_cost;
 
 pub use error::WriteError;
 pub use folder::ResultFolder;
@@ -27,6 +28,7 @@ pub use report::Report;
 pub use summary::{AlgorithmSummary, Asked, RankVotes, SCHEMA_VERSION, Summary, TimerSummary, WindowSummary};
 pub(crate) use text::on_one_line;
 pub use text::text;
+pub(crate) use text_cost::cost as cost_in_words;
 
 #[cfg(test)]
 mod tests;

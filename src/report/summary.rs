@@ -9,6 +9,7 @@ use crate::features::TimerFate;
 use crate::job::{DataQuality, Job, Move, Run, StepTimes, Topology};
 use crate::rules::{RulesSettings, Verdict};
 use crate::verdict::{Cause, Finding, Status};
+use crate::whatif::timers::WhatIf;
 
 /// Version of the JSON layout; it grows when a field changes its meaning or goes.
 pub const SCHEMA_VERSION: u32 = 3;
@@ -32,6 +33,8 @@ pub struct Summary {
     pub unjudged: Option<String>,
     /// What costs the job most.
     pub cause: Cause,
+    /// What all faults cost together, and what uneven stages and data do; null where it was not asked for.
+    pub what_if: Option<WhatIf>,
     /// Everything that was found, the weightiest first.
     pub findings: Vec<Finding>,
     /// How communication was judged, and what could not be told of it.
@@ -173,6 +176,7 @@ impl Summary {
             status: verdict.status,
             unjudged: verdict.unjudged.clone(),
             cause: verdict.cause,
+            what_if: verdict.what_if.clone(),
             findings: verdict.findings.clone(),
             communication: verdict.communication.told.clone(),
             rules: asked.settings.rules().name().to_owned(),

@@ -111,11 +111,15 @@ fn names_forge_no_lines() {
 }
 
 #[test]
-fn nothing_to_compare_is_told_in_words() {
+fn what_could_not_be_judged_is_told_in_words() {
     let lone = Job::sample(1, 1, 1, 10);
-    let report = report(&lone, Verdict::default());
+    let verdict = Verdict {
+        unjudged: Some("the job has one rank".to_owned()),
+        ..Verdict::default()
+    };
+    let report = report(&lone, verdict);
     let text = text(&report.summary).expect("text");
-    assert!(value(&text, "nothing_to_compare").contains("one rank"), "{text}");
+    assert!(value(&text, "unjudged").contains("one rank"), "{text}");
     assert_eq!(value(&text, "anomaly_ranks"), "[]");
 }
 

@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::error::WriteError;
 use super::report::{Report, folder_name};
 use super::summary::{Summary, TimerSummary};
+use super::text_cost::{cost, cost_alone};
 use crate::features::TimerFate;
 use crate::job::{Move, Restart, SlowWindow, Stall, StepTimes, TopologyOrigin};
 use crate::verdict::{Finding, FindingKind, LinkEvidence, TimerEvidence, words};
@@ -46,6 +47,9 @@ pub fn text(summary: &Summary) -> Result<String, WriteError> {
     line("cause", &summary.cause.name());
     if let Some(why) = &summary.unjudged {
         line("unjudged", why);
+    }
+    if let Some(what_if) = &summary.what_if {
+        line("cost", &cost(what_if));
     }
     line("communication", &summary.communication);
     line("rules", &summary.rules);
@@ -309,7 +313,7 @@ fn block(finding: &Finding) -> Result<String, WriteError> {
         put("when", when);
     }
     if let Some(cost) = finding.cost {
-        put("cost", format!("{:.1} % of the usual step", 100.0 * cost));
+        put("cost", cost_alone(finding, cost));
     }
     if finding.voters > 0 {
         let (votes, voters) = (finding.voted_by.len(), finding.voters);

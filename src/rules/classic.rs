@@ -128,6 +128,7 @@ pub fn judge(job: &Job, settings: &ClassicSettings, algorithms: &[&'static dyn A
             Status::of(&findings, unjudged.as_deref())
         },
         unjudged,
+        what_if: None,
         timers,
         algorithms,
         votes: election.votes,

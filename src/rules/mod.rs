@@ -3,6 +3,7 @@
 
 pub mod classic;
 mod classic_comm;
+mod cost;
 pub mod peer;
 mod unjudged;
 
@@ -20,6 +21,7 @@ use crate::features::TimerVerdict;
 use crate::job::Job;
 use crate::verdict::{Cause, Finding, Status};
 use crate::vote::RankBallot;
+use crate::whatif::timers::WhatIf;
 
 /// A set of rules.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -85,7 +87,7 @@ impl RulesSettings {
 #[must_use]
 pub fn judge(job: &Job, settings: &RulesSettings, algorithms: &[&'static dyn Algorithm]) -> Verdict {
     match settings {
-        RulesSettings::Peer(settings) => peer::judge(job, settings, algorithms),
+        RulesSettings::Peer(settings) => cost::with_costs(job, peer::judge(job, settings, algorithms)),
         RulesSettings::Classic(settings) => classic::judge(job, settings, algorithms),
     }
 }
@@ -139,6 +141,8 @@ pub struct Verdict {
     pub findings: Vec<Finding>,
     /// Transfers between ranks, and what each rank does with its time.
     pub communication: Communication,
+    /// What the findings cost together; `None` where it was not asked for.
+    pub what_if: Option<WhatIf>,
 }
 
 impl Verdict {

@@ -1,8 +1,8 @@
-//! Which rows keep every element of `metric_values`: those of `megatron_timers_trace` that tell of transfers.
+//! Which rows keep every element of `metric_values`: those of `megatron_timers_trace` that tell of passes and transfers.
 
 use super::rows::TextColumn;
 use crate::contract::metrics::TRACE;
-use crate::contract::timers::is_transfer;
+use crate::contract::timers::is_traced;
 
 /// A list of numbers for each row of a batch, one after the other; empty for a row whose list is not kept.
 #[derive(Debug, Default, Clone)]
@@ -41,7 +41,7 @@ impl KeepsLists {
     pub fn new(metric_name: &TextColumn, subname: &TextColumn) -> Self {
         Self {
             metrics: metric_name.words.iter().map(|word| word == TRACE).collect(),
-            timers: subname.words.iter().map(|word| is_transfer(word)).collect(),
+            timers: subname.words.iter().map(|word| is_traced(word)).collect(),
         }
     }
 
@@ -59,7 +59,7 @@ impl KeepsLists {
 
 /// Whether a row read alone keeps its list.
 pub(super) fn keeps_list(metric: Option<&str>, timer: Option<&str>) -> bool {
-    metric == Some(TRACE) && timer.is_some_and(is_transfer)
+    metric == Some(TRACE) && timer.is_some_and(is_traced)
 }
 
 /// The elements of an array written as text; one that is no number is NaN.

@@ -6,7 +6,7 @@
 
 use super::timestamp::Micros;
 use crate::contract::metrics::{GROUPS, TIMERS, TRACE};
-use crate::contract::timers::TRANSFERS;
+use crate::contract::timers::TRACED;
 
 /// A metric whose rows are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub const WANTED: [WantedMetric; 3] = [
     WantedMetric {
         name: TRACE,
         windowed: true,
-        lists: Some(&TRANSFERS),
+        lists: Some(&TRACED),
         durations: false,
     },
 ];

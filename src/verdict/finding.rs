@@ -26,8 +26,15 @@ pub struct Finding {
     pub stages: Vec<u32>,
     /// Time over the peers' time where it is slow; 1.1 is 10 % slower.
     pub factor: Option<f64>,
-    /// Share of the step's usual time that it costs the job, as far as the timers tell.
+    /// Growth of the steps over the steps with it alone mended, by a replay of the job's schedule: 0.35 is 35 % longer.
+    /// Null where the steps can't be replayed, or where there is nothing to mend.
     pub cost: Option<f64>,
+    /// Seconds of the window that mending it alone saves.
+    pub cost_seconds: Option<f64>,
+    /// The same times the ranks of the job, hours.
+    pub cost_gpu_hours: Option<f64>,
+    /// Its part in the seconds that mending all findings saves; the parts add up where there are up to six.
+    pub cost_part_seconds: Option<f64>,
     /// First iteration in which it shows.
     pub first_iteration: Option<i64>,
     /// Last iteration in which it shows.
@@ -75,6 +82,9 @@ impl Finding {
             stages: Vec::new(),
             factor: None,
             cost: None,
+            cost_seconds: None,
+            cost_gpu_hours: None,
+            cost_part_seconds: None,
             first_iteration: None,
             last_iteration: None,
             onset: None,

@@ -3,7 +3,7 @@
 use super::plan::PlannedStep;
 use super::rows::{Metric, Rows, Stamp};
 use super::scenario::Scenario;
-use super::timers::Timer;
+use crate::contract::Timer;
 use crate::stats::random::Random;
 
 /// The timer that a third of the ranks reports as 0.

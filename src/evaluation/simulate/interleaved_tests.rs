@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::super::rendezvous::{Call, Pipeline};
-use super::*;
+use super::rendezvous::{Call, Pipeline};
+use crate::contract::Timer;
+use crate::whatif::schedule::{Direction, Half, Interleaved, Op};
 
 fn shapes() -> impl Iterator<Item = Interleaved> {
     let sizes = [2, 3, 4, 5, 8, 16];
@@ -27,7 +28,7 @@ fn lists(shape: Interleaved) -> Vec<Vec<Op>> {
 
 /// A pipeline whose passes and transfers all differ.
 fn uneven(shape: Interleaved) -> Pipeline {
-    let mut pipeline = Pipeline::new(shape.stages, shape.stages, 1, shape.total());
+    let mut pipeline = Pipeline::new(shape.stages, shape.stages, 1, shape.chunks * shape.microbatches);
     let vary = |durations: &mut [f64], base: f64| {
         for (i, duration) in durations.iter_mut().enumerate() {
             *duration = base * (1.0 + 0.1 * ((i * 7919) % 13) as f64);
@@ -77,7 +78,7 @@ fn every_pass_runs_once_and_sends_meet_receives_in_order() {
                 };
                 ops.iter().filter_map(of).collect()
             };
-            let all: BTreeSet<usize> = (0..shape.total()).collect();
+            let all: BTreeSet<usize> = (0..(shape.chunks * shape.microbatches)).collect();
             assert_eq!((passes(true), passes(false)), (all.clone(), all), "{shape:?}");
         }
         for link in 0..shape.stages {
@@ -115,7 +116,8 @@ fn no_shape_gets_stuck_and_time_is_conserved() {
                 let own = calls.iter().filter(|call| call.stage == stage && call.timer == timer);
                 own.map(|call| call.end - call.start).sum()
             };
-            let range = stage * shape.total()..(stage + 1) * shape.total();
+            let passes = shape.chunks * shape.microbatches;
+            let range = stage * passes..(stage + 1) * passes;
             let work: f64 = pipeline.forward[range.clone()].iter().sum();
             assert!((busy(Timer::ForwardCompute) - work).abs() < 1e-6, "{shape:?}");
             let work: f64 = pipeline.backward[range].iter().sum();
@@ -217,7 +219,7 @@ fn an_ideal_pipeline_has_the_shorter_bubble() {
         microbatches: 8,
         overlap: false,
     };
-    let mut pipeline = Pipeline::new(4, 4, 1, shape.total());
+    let mut pipeline = Pipeline::new(4, 4, 1, shape.chunks * shape.microbatches);
     pipeline.forward.fill(0.5);
     pipeline.backward.fill(1.0);
     let end = pipeline.run(&lists(shape), |_| ()).into_iter().fold(0.0, f64::max);

@@ -14,16 +14,15 @@ mod dirt;
 mod effects;
 mod error;
 pub mod faults;
-pub mod interleaved;
+#[cfg(test)]
+mod interleaved_tests;
 mod labels;
 mod passes;
 mod plan;
 pub mod rendezvous;
 mod rows;
 mod scenario;
-pub mod schedule;
 mod step;
-mod timers;
 mod validate;
 mod validate_faults;
 mod world;
@@ -32,11 +31,11 @@ mod write;
 use polars::frame::DataFrame;
 use rayon::prelude::*;
 
+pub use crate::contract::Timer;
 pub use crate::contract::rank_order::DEFAULT_ORDER;
 pub use error::{ScenarioError, SimulateError, WriteError};
 pub use labels::Label;
 pub use scenario::Scenario;
-pub use timers::Timer;
 pub use write::{LABELS, Written, write_job};
 
 use dirt::Collector;

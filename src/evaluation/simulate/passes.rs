@@ -4,8 +4,8 @@ use super::effects::Effects;
 use super::plan::PlannedStep;
 use super::scenario::Scenario;
 use super::step::StepTimes;
-use super::timers::Timer;
 use super::world::World;
+use crate::contract::Timer;
 use crate::contract::defaults::WARMUP_ITERATIONS;
 use crate::stats::random::Random;
 

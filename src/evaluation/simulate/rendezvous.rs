@@ -4,8 +4,8 @@
 //! peers, which enter every pass together and leave it together. Lane `l` of a stage exchanges data
 //! with lane `l` of the neighbouring stages.
 
-use super::schedule::{Direction, Half, Op};
-use super::timers::Timer;
+use crate::contract::Timer;
+use crate::whatif::schedule::{Direction, Half, Op};
 
 /// What a call takes that has nothing to send or receive, seconds.
 const EMPTY_CALL: f64 = 2e-5;
@@ -177,8 +177,8 @@ pub const DIRECTIONS: [Direction; 2] = [Direction::Forward, Direction::Backward]
 
 #[cfg(test)]
 mod tests {
-    use super::super::schedule::one_f_one_b;
     use super::*;
+    use crate::whatif::schedule::one_f_one_b;
 
     fn run(pipeline: &Pipeline) -> Vec<Call> {
         let lists: Vec<_> = (0..pipeline.stages)

@@ -5,10 +5,10 @@ use super::passes::{Passes, passes};
 use super::plan::PlannedStep;
 use super::rendezvous::{DIRECTIONS, Pipeline};
 use super::scenario::Scenario;
-use super::schedule::{Direction, Half};
-use super::timers::Timer;
 use super::world::{Collectives, OPTIMIZER_PARTS, World};
+use crate::contract::Timer;
 use crate::stats::random::Random;
+use crate::whatif::schedule::{Direction, Half};
 
 /// Collectives without waiting, and without anyone to talk to, seconds.
 const GRADS_SYNC: f64 = 0.15;

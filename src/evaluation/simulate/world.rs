@@ -2,11 +2,10 @@
 
 use super::conditions::Prepared;
 use super::error::ScenarioError;
-use super::interleaved::Interleaved;
 use super::scenario::Scenario;
-use super::schedule::{Op, one_f_one_b};
 use crate::contract::rank_order::{Coordinates, Layout};
 use crate::stats::random::Random;
+use crate::whatif::schedule::{Interleaved, Op, one_f_one_b};
 
 /// Lasting differences of the timers of an optimizer step, relative to those of compute.
 const SMALL_TIMER_SPREAD: f64 = 1.7;

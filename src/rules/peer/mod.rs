@@ -105,6 +105,7 @@ pub fn judge(job: &Job, settings: &PeerSettings, algorithms: &[&'static dyn Algo
         cause: cause(&findings),
         findings,
         communication,
+        what_if: None,
     }
 }
 
@@ -202,9 +203,14 @@ fn slow_computing(job: &Job, findings: &[Finding]) -> SlowComputing {
     }
 }
 
+/// What a finding weighs: its part in what all cost, else its cost by itself.
+fn weight(finding: &Finding) -> f64 {
+    finding.cost_part_seconds.or(finding.cost).unwrap_or(0.0)
+}
+
 /// Named ranks and nodes first, then by kind, cost and rank.
-fn by_weight(a: &Finding, b: &Finding) -> std::cmp::Ordering {
-    let cost = |finding: &Finding| finding.cost.unwrap_or(0.0);
+pub(super) fn by_weight(a: &Finding, b: &Finding) -> std::cmp::Ordering {
+    let cost = weight;
     let names = |finding: &Finding| finding.named || finding.names_nodes;
     names(b)
         .cmp(&names(a))
@@ -221,7 +227,7 @@ fn by_weight(a: &Finding, b: &Finding) -> std::cmp::Ordering {
 }
 
 /// The costliest fault; without one the costliest imbalance. An imbalance is a property of the job.
-fn cause(findings: &[Finding]) -> Cause {
+pub(in crate::rules) fn cause(findings: &[Finding]) -> Cause {
     let is_fault = |finding: &&Finding| finding.kind.is_fault();
     let is_imbalance = |finding: &&Finding| finding.kind == FindingKind::Imbalance;
     costliest(findings.iter().filter(is_fault))
@@ -232,7 +238,7 @@ fn cause(findings: &[Finding]) -> Cause {
 /// The first of those with the highest cost.
 fn costliest<'a>(findings: impl Iterator<Item = &'a Finding>) -> Option<&'a Finding> {
     findings.fold(None, |best: Option<&Finding>, next| match best {
-        Some(best) if next.cost.unwrap_or(0.0) <= best.cost.unwrap_or(0.0) => Some(best),
+        Some(best) if weight(next) <= weight(best) => Some(best),
         _ => Some(next),
     })
 }

@@ -5,8 +5,8 @@
 //! large as the pipeline, each stage knows from the number of a pass alone what it receives for the next one, and the
 //! timers fire around each call, also where there is nothing to send or receive.
 
-use super::schedule::{Direction, Half, Op};
-use super::timers::Timer;
+use super::one_f_one_b::{Direction, Half, Op};
+use crate::contract::Timer;
 
 /// Shape of an interleaved pipeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -223,7 +223,3 @@ impl Stage {
         Some(shape.half(Direction::Backward, self.stage, upper, microbatch))
     }
 }
-
-#[cfg(test)]
-#[path = "interleaved_tests.rs"]
-mod tests;

@@ -1,4 +1,4 @@
-//! The timers that a simulated rank reports.
+//! The timers of a rank as an enumeration, in the order of their names.
 
 use crate::contract::timers;
 /// A timer; the order is the order of the rows in an iteration (by name).

@@ -1,6 +1,6 @@
 //! Operations of a pipeline stage, and the non-interleaved 1F1B schedule as one list of them a stage.
 
-use super::timers::Timer;
+use crate::contract::Timer;
 
 /// Which way data moves along the pipeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,0 +1,462 @@
+//! `whatif`: what a job's steps would take if something were mended.
+//!
+//! The input is an op trace, or a job in the columns of `megatron_metrics`; which one it is, its columns tell.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+
+use super::exit::{ArgumentError, Exit};
+use super::stdout::print;
+use super::topology::TopologyArgs;
+use crate::job::{Selection, load};
+use crate::report::{WriteError, cost_in_words};
+use crate::source::discover;
+use crate::whatif::graph::{Model, Shape, build};
+use crate::whatif::question::Question;
+use crate::whatif::replay::Program;
+use crate::whatif::slowdown::{Player, Slowdown};
+use crate::whatif::timeline::timeline;
+use crate::whatif::timers::{Asked, Fault, Target, WhatIf, what_if};
+use crate::whatif::trace::{Meta, OpRows, OpTable, Values};
+
+/// Arguments of `whatif`.
+#[derive(Debug, Args)]
+pub struct WhatIfArgs {
+    /// Op trace (Parquet: a row an operation with dp_rank, stage, rank, step, optype, start_ts, duration, seq_id, mc, gmc),
+    /// or files with rows of megatron_metrics
+    #[arg(value_name = "INPUT", required = true)]
+    input: Vec<PathBuf>,
+    /// Ask one question: what would the steps take if this were mended? rank:5, link:4-8, stages or data
+    #[arg(long, value_name = "WHAT")]
+    mend: Option<Question>,
+    /// Form of the answer
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+    #[command(flatten, next_help_heading = "Op traces")]
+    trace: TraceArgs,
+    #[command(flatten, next_help_heading = "Jobs in the columns of megatron_metrics")]
+    job: JobArgs,
+}
+
+#[derive(Debug, Args)]
+struct TraceArgs {
+    /// File with the sizes of the parallel groups, `dp_size: 4` a line [default: as the trace shows them]
+    #[arg(long, value_name = "FILE")]
+    meta: Option<PathBuf>,
+    /// Which edges the graph has, and what is ideal
+    #[arg(long, value_enum, default_value = "measured")]
+    model: ModelName,
+    /// Write the slowdown through each worker, a row a stage and a column a replica, as CSV
+    #[arg(long, value_name = "FILE")]
+    heat_map: Option<PathBuf>,
+    /// Write a step as measured and as it should be, for Perfetto or chrome://tracing
+    #[arg(long, value_name = "FILE")]
+    timeline: Option<PathBuf>,
+    /// The step of the timeline [default: the first]
+    #[arg(long, value_name = "N", requires = "timeline", allow_hyphen_values = true)]
+    step: Option<i64>,
+}
+
+#[derive(Debug, Args)]
+struct JobArgs {
+    /// Job id; may be left out when the input holds one job
+    #[arg(long, value_name = "ID")]
+    job_id: Option<String>,
+    /// Iterations to drop at the beginning of every run
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    warmup: u32,
+    /// Microbatches a step and replica [default: as the calls show, else the number that replays the steps best]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536))]
+    microbatches: Option<u32>,
+    /// Model chunks a stage, of an interleaved schedule [default: likewise]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=64))]
+    virtual_stages: Option<u32>,
+    #[command(flatten)]
+    topology: TopologyArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ModelName {
+    /// Those that replay real traces best; ideal values by type and stage
+    Measured,
+    /// Those of "Understanding Stragglers in Large Model Training Using What-if Analysis", for its numbers
+    Published,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people
+    Text,
+    /// All figures in one line
+    Json,
+    /// A row a figure: name, key, value
+    Csv,
+}
+
+/// The answer to one question about a trace.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct Answer {
+    /// What is mended.
+    mended: String,
+    /// Mean replayed step, seconds, launch delays included.
+    step_seconds: f64,
+    /// The same with it mended.
+    mended_seconds: f64,
+    /// Growth of the steps over the mended ones: 0.35 is 35 % longer.
+    growth: f64,
+    /// Seconds that it saves over all steps of the trace.
+    seconds: f64,
+    /// Steps.
+    steps: usize,
+    /// Mean difference of the replayed steps from the measured ones, of the measured.
+    replay_error: f64,
+}
+
+/// The answer about a job.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct JobAnswer {
+    /// What is mended; null where nothing was asked for.
+    mended: Option<String>,
+    /// Growth of the steps over the mended ones: 0.35 is 35 % longer.
+    growth: Option<f64>,
+    /// Seconds of the window that it saves.
+    saved_seconds: Option<f64>,
+    #[serde(flatten)]
+    what_if: WhatIf,
+}
+
+/// Runs `whatif`.
+///
+/// # Errors
+/// An input that can't be read, operations that make no schedule, output that can't be written.
+pub fn run(args: &WhatIfArgs) -> anyhow::Result<Exit> {
+    match args.input.as_slice() {
+        [path] if OpRows::is_op_trace(path) => of_trace(path, args),
+        _ => of_job(args),
+    }
+}
+
+fn of_trace(path: &Path, args: &WhatIfArgs) -> anyhow::Result<Exit> {
+    let meta = args
+        .trace
+        .meta
+        .as_deref()
+        .map(Meta::read)
+        .transpose()?
+        .unwrap_or_default();
+    let table = OpTable::new(OpRows::read(path)?)?;
+    let shape = shape_of(&table, meta);
+    let model = match args.trace.model {
+        ModelName::Measured => Model::Measured,
+        ModelName::Published => Model::Published,
+    };
+    let program = build(&table.ops, shape, model)?;
+    let values = Values::new(table, &program);
+    let ideals = values.ideals(model == Model::Measured);
+    let player = Player {
+        program: &program,
+        values: &values,
+        ideals: &ideals,
+    };
+    if let Some(file) = &args.trace.timeline {
+        let text = timeline(&program, &values, &ideals, args.trace.step)?;
+        std::fs::write(file, text).map_err(WriteError::io(file))?;
+    }
+    if let Some(question) = args.mend {
+        let answer = answer(question, &program, &values)?;
+        return tell(args.format, &answer, |answer| {
+            format!(
+                "mended: {}\nsteps: {:.3} s instead of {:.3} s (+{:.1} %), {:.1} s in {} steps\nreplay_error: {:.2} %\n",
+                answer.mended,
+                answer.step_seconds,
+                answer.mended_seconds,
+                100.0 * answer.growth,
+                answer.seconds,
+                answer.steps,
+                100.0 * answer.replay_error
+            )
+        });
+    }
+    let slowdown = player.slowdown();
+    if let Some(file) = &args.trace.heat_map {
+        std::fs::write(file, heat_map(&slowdown)).map_err(WriteError::io(file))?;
+    }
+    tell(args.format, &slowdown, in_words)
+}
+
+fn answer(question: Question, program: &Program, values: &Values) -> anyhow::Result<Answer> {
+    let mended = values.mended(question)?;
+    let replayed = |values: &Values| {
+        let player = Player {
+            program,
+            values,
+            ideals: &[],
+        };
+        player.replay_error()
+    };
+    let (replay_error, step_seconds) = replayed(values);
+    let (_, mended_seconds) = replayed(&mended);
+    Ok(Answer {
+        mended: question.to_string(),
+        step_seconds,
+        mended_seconds,
+        growth: if mended_seconds > 0.0 {
+            step_seconds / mended_seconds - 1.0
+        } else {
+            0.0
+        },
+        seconds: (step_seconds - mended_seconds) * values.steps.len() as f64,
+        steps: values.steps.len(),
+        replay_error,
+    })
+}
+
+fn of_job(args: &WhatIfArgs) -> anyhow::Result<Exit> {
+    let given = [
+        ("--meta", args.trace.meta.is_some()),
+        ("--model", args.trace.model == ModelName::Published),
+        ("--heat-map", args.trace.heat_map.is_some()),
+        ("--timeline", args.trace.timeline.is_some()),
+    ];
+    if let Some((flag, _)) = given.into_iter().find(|(_, given)| *given) {
+        return Err(
+            ArgumentError::new(flag, "the input is no op trace (a Parquet file with a column `optype`)").into(),
+        );
+    }
+    let selection = Selection {
+        job: args.job.job_id.clone(),
+        warmup: args.job.warmup,
+        topology: args.job.topology.flags()?,
+        ..Selection::default()
+    };
+    let found = discover(&args.input)?;
+    let job = load(&found.files, &selection, &|_| {})?;
+    let known = |rank: u32| -> Result<u32, ArgumentError> {
+        let refused = || ArgumentError::new("--mend", format!("the job has no rank {rank} in the window"));
+        job.ranks.binary_search(&rank).map(|_| rank).map_err(|_| refused())
+    };
+    let targets = match args.mend {
+        None => Vec::new(),
+        Some(Question::Rank(rank)) => {
+            let rank = known(rank)?;
+            vec![
+                Target::Computing(vec![rank]),
+                Target::Loading(vec![rank]),
+                Target::Network(vec![rank]),
+            ]
+        }
+        Some(Question::Link(one, other)) => vec![Target::Links(vec![(known(one)?, known(other)?)])],
+        Some(Question::Stages) => vec![Target::Stages(Vec::new())],
+        Some(Question::Data) => vec![Target::Data],
+    };
+    let faults: Vec<Fault> = targets.into_iter().map(Fault::lasting).collect();
+    let asked = Asked {
+        microbatches: args.job.microbatches.map(|count| count as usize),
+        chunks: args.job.virtual_stages.map(|count| count as usize),
+    };
+    let what_if = what_if(&job, &faults, asked);
+    let alone = match what_if.faults.as_slice() {
+        [] => None,
+        [alone] => Some((alone.growth, alone.seconds)),
+        _ => what_if.faults_share.zip(what_if.seconds),
+    };
+    let answer = JobAnswer {
+        mended: args.mend.map(|question| question.to_string()),
+        growth: alone.map(|(growth, _)| growth),
+        saved_seconds: alone.map(|(_, seconds)| seconds),
+        what_if,
+    };
+    tell(args.format, &answer, job_in_words)
+}
+
+/// The sizes that a file tells, and for the rest what the trace shows.
+fn shape_of(table: &OpTable, meta: Meta) -> Shape {
+    let stages = table.stages.max(meta.pp);
+    let chunks = table.ops.iter().map(|op| i32::from(op.global_chunk) + 1).max();
+    let seen = chunks.map_or(0, |chunks| usize::try_from(chunks).unwrap_or_default());
+    let seen = seen.div_ceil(stages).max(1);
+    Shape {
+        stages,
+        chunks: if meta.vpp > 0 { meta.vpp } else { seen },
+        replicated: meta.dp.max(table.lanes()) * meta.dsp.max(1) > 1,
+    }
+}
+
+fn tell<T: Serialize>(format: Format, answer: &T, in_words: impl Fn(&T) -> String) -> anyhow::Result<Exit> {
+    let failed = |reason: serde_json::Error| WriteError::Format {
+        what: "the figures",
+        reason: reason.to_string(),
+    };
+    let text = match format {
+        Format::Text => in_words(answer),
+        Format::Json => serde_json::to_string(answer).map_err(failed)? + "\n",
+        Format::Csv => rows(&serde_json::to_value(answer).map_err(failed)?),
+    };
+    print(&text)?;
+    Ok(Exit::Success)
+}
+
+/// A row a figure; of figures by type, replica, stage or worker the key stands beside.
+fn rows(figures: &serde_json::Value) -> String {
+    let mut text = "figure,key,value\n".to_owned();
+    let plain = |value: &serde_json::Value| match value {
+        serde_json::Value::Null => Some(String::new()),
+        serde_json::Value::Number(number) => Some(number.to_string()),
+        serde_json::Value::String(word) => Some(format!("\"{}\"", word.replace('"', "\"\""))),
+        _ => None,
+    };
+    for (figure, value) in figures.as_object().into_iter().flatten() {
+        if let Some(value) = plain(value) {
+            let _ = writeln!(text, "{figure},,{value}");
+        }
+        for (key, value) in value.as_object().into_iter().flatten() {
+            if let Some(value) = plain(value) {
+                let _ = writeln!(text, "{figure},{key},{value}");
+            }
+        }
+    }
+    text
+}
+
+fn heat_map(slowdown: &Slowdown) -> String {
+    let names: Vec<String> = slowdown
+        .by_dp
+        .keys()
+        .map(|replica| format!("replica {replica}"))
+        .collect();
+    let mut text = format!("stage,{}\n", names.join(","));
+    for (stage, row) in slowdown.heat_map.iter().enumerate() {
+        let cells: Vec<String> = row.iter().map(|slowdown| format!("{slowdown:.6}")).collect();
+        let _ = writeln!(text, "{stage},{}", cells.join(","));
+    }
+    text
+}
+
+fn in_words(slowdown: &Slowdown) -> String {
+    const LISTED: usize = 8;
+    let mut text = String::new();
+    let mut line = |key: &str, value: String| {
+        let _ = writeln!(text, "{key}: {value}");
+    };
+    line("steps", format!("{} of {} replicas", slowdown.steps, slowdown.replicas));
+    line(
+        "slowdown",
+        format!(
+            "{:.4}: steps take {:.3} s instead of {:.3} s, {:.1} % of the time is lost",
+            slowdown.slowdown,
+            slowdown.replayed_seconds,
+            slowdown.ideal_seconds,
+            100.0 * slowdown.waste
+        ),
+    );
+    line(
+        "launch_slowdown",
+        format!(
+            "{:.4}: {:.3} s with delayed launches",
+            slowdown.launch_slowdown, slowdown.step_seconds
+        ),
+    );
+    line("replay_error", format!("{:.2} %", 100.0 * slowdown.replay_error));
+    let ranked = |figures: Vec<(String, f64)>| {
+        let mut figures = figures;
+        figures.sort_by(|one, other| other.1.total_cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
+        let listed: Vec<String> = figures
+            .iter()
+            .take(LISTED)
+            .map(|(name, slowdown)| format!("{name} {slowdown:.4}"))
+            .collect();
+        let more = figures.len().saturating_sub(LISTED);
+        let more = if more > 0 {
+            format!(" and {more} more")
+        } else {
+            String::new()
+        };
+        listed.join(", ") + &more
+    };
+    let named = |figures: &mut dyn Iterator<Item = (String, f64)>| ranked(figures.collect());
+    line(
+        "by_optype",
+        named(&mut slowdown.by_optype.iter().map(|(name, figure)| (name.clone(), *figure))),
+    );
+    line(
+        "by_stage",
+        named(
+            &mut slowdown
+                .by_stage
+                .iter()
+                .map(|(stage, figure)| (stage.to_string(), *figure)),
+        ),
+    );
+    line(
+        "by_dp",
+        named(
+            &mut slowdown
+                .by_dp
+                .iter()
+                .map(|(replica, figure)| (replica.to_string(), *figure)),
+        ),
+    );
+    line(
+        "by_worker",
+        named(
+            &mut slowdown
+                .by_worker
+                .iter()
+                .map(|(rank, figure)| (format!("rank {rank}"), *figure)),
+        ),
+    );
+    let share = |share: Option<f64>| share.map_or("-".to_owned(), |share| format!("{:.1} %", 100.0 * share));
+    line(
+        "m_w",
+        format!(
+            "{} of the lost time goes away with ranks {:?}",
+            share(slowdown.m_w),
+            slowdown.slowest_workers
+        ),
+    );
+    line("m_s", format!("{} goes away with the last stage", share(slowdown.m_s)));
+    let quality = &slowdown.trace_quality;
+    let counts = [
+        ("rows", quality.rows),
+        ("unplaced_rows", quality.unplaced_rows),
+        ("unknown_rows", quality.unknown_rows),
+        ("fused_rows", quality.fused_rows),
+        ("bad_rows", quality.bad_rows),
+        ("repeated_rows", quality.repeated_rows),
+        ("stray_rows", quality.stray_rows),
+        ("filled_operations", quality.filled_operations),
+        ("absent_operations", quality.absent_operations),
+        ("missing_workers", quality.missing_workers),
+        ("steps_left_out", quality.steps_left_out.len() as u64),
+    ];
+    let counts: Vec<String> = counts
+        .iter()
+        .filter(|(_, count)| *count > 0)
+        .map(|(name, count)| format!("{name} {count}"))
+        .collect();
+    line("trace_quality", counts.join(", "));
+    text
+}
+
+fn job_in_words(answer: &JobAnswer) -> String {
+    let mut text = String::new();
+    if let Some(question) = &answer.mended {
+        let _ = writeln!(text, "mended: {question}");
+    }
+    if let (Some(growth), Some(seconds)) = (answer.growth, answer.saved_seconds) {
+        let _ = writeln!(text, "growth: {:.1} %, {seconds:.1} s of the window", 100.0 * growth);
+    }
+    let what_if = &answer.what_if;
+    let _ = writeln!(text, "cost: {}", cost_in_words(what_if));
+    if what_if.reason.is_none() {
+        let _ = writeln!(
+            text,
+            "schedule: {} microbatches, {} chunks a stage; {} steps replayed",
+            what_if.microbatches, what_if.chunks, what_if.replayed_steps
+        );
+    }
+    text
+}
