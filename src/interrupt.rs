@@ -80,6 +80,14 @@ pub fn farewell(words: &'static str) {
     *FAREWELL.lock().unwrap_or_else(PoisonError::into_inner) = words;
 }
 
+/// Runs a step that an interrupt can't tear: it comes before or after.
+pub fn undisturbed<T>(step: impl FnOnce() -> T) -> T {
+    let building = building();
+    let done = step();
+    drop(building);
+    done
+}
+
 /// Marks a path as unfinished: an interrupt removes it.
 #[must_use]
 pub fn remove_on_interrupt(path: &Path) -> Unfinished {
@@ -92,13 +100,9 @@ pub fn remove_on_interrupt(path: &Path) -> Unfinished {
 pub struct Unfinished(PathBuf);
 
 impl Unfinished {
-    /// Runs the last step, which an interrupt can't tear: it comes before or after.
+    /// Runs the last step, which an interrupt can't tear.
     pub fn finish<T>(self, last_step: impl FnOnce() -> T) -> T {
-        let mut building = building();
-        let done = last_step();
-        building.retain(|path| *path != self.0);
-        drop(building);
-        done
+        undisturbed(last_step)
     }
 }
 

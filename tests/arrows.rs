@@ -4,8 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The folders (and single files) of `src`, from the ground up.
-const FLOORS: [&str; 15] = [
+const FLOORS: [&str; 16] = [
     "interrupt",
+    "building",
     "contract",
     "stats",
     "verdict",

@@ -167,17 +167,18 @@ pub fn run(args: &AnalyzeArgs) -> anyhow::Result<Exit> {
     };
     let report = request.analyse(&source, &job, &asked)?;
     let summary = &report.summary;
-    if let Some(folder) = &request.folder {
+    // A verdict that can't be kept is told all the same: it may have taken an hour.
+    let kept = request.folder.as_ref().map(|folder| {
         progress.now("writing");
-        folder.write(&report)?;
-    }
+        folder.write(&report)
+    });
     drop(progress);
     match args.format {
         Format::Text => print(&text(summary)?)?,
         Format::Json => print(&(json_line(summary)? + "\n"))?,
     }
-    if let Some(folder) = &request.folder {
-        tell(format_args!("results in {}", folder.path().display()));
+    if let Some(folder) = kept.transpose()? {
+        tell(format_args!("results in {}", folder.display()));
     }
     let found_somebody = !summary.anomaly_ranks.is_empty() || !summary.anomaly_nodes.is_empty();
     Ok(if args.exit_code && found_somebody {
@@ -327,11 +328,10 @@ impl AnalyzeArgs {
         if self.no_files {
             return Ok(None);
         }
-        let path = match &self.out {
-            Some(path) => path.clone(),
-            None => default_folder(),
-        };
-        Ok(Some(ResultFolder::at(path, self.force)?))
+        Ok(Some(match &self.out {
+            Some(path) => ResultFolder::at(path.clone(), self.force)?,
+            None => ResultFolder::near(default_folder()),
+        }))
     }
 }
 
@@ -375,13 +375,8 @@ pub(super) fn chosen_algorithms(names: &[String]) -> Result<Vec<&'static dyn Alg
     Ok(known.iter().filter(asked).copied().collect())
 }
 
-/// `prediction_results/prediction_<UTC time>`, counted on when two runs share a second.
+/// `prediction_results/prediction_<UTC time>`.
 fn default_folder() -> PathBuf {
-    let parent = PathBuf::from("prediction_results");
     let name = chrono::Utc::now().format("prediction_%Y%m%dT%H%M%SZ").to_string();
-    let free = (2..).map(|count| parent.join(format!("{name}-{count}")));
-    let mut candidates = std::iter::once(parent.join(&name)).chain(free);
-    candidates
-        .find(|path| !path.exists())
-        .unwrap_or_else(|| parent.join(name))
+    PathBuf::from("prediction_results").join(name)
 }

@@ -6,5 +6,6 @@
 pub mod columns;
 pub mod defaults;
 pub mod metrics;
+pub mod printable;
 pub mod rank_order;
 pub mod timers;

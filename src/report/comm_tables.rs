@@ -4,9 +4,9 @@ use std::fs;
 use std::path::Path;
 
 use super::error::WriteError;
-use super::text::on_one_line;
 use crate::comm::Communication;
 use crate::comm::flows::Flow;
+use crate::contract::printable::as_cell;
 
 /// Folder of the tables in the result folder.
 const FOLDER: &str = "comm";
@@ -57,8 +57,8 @@ fn write_links(path: &Path, ranks: &[u32], nodes: &[String], flows: &[Flow]) -> 
         vec![
             ranks[flow.sender].to_string(),
             ranks[flow.receiver].to_string(),
-            on_one_line(&nodes[flow.sender]),
-            on_one_line(&nodes[flow.receiver]),
+            as_cell(&nodes[flow.sender]),
+            as_cell(&nodes[flow.receiver]),
             flow.direction.name().to_owned(),
             number(flow.seconds, 6),
             number(factor, 3),

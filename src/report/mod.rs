@@ -22,5 +22,4 @@ pub use folder::ResultFolder;
 pub use json::{json_line, json_pretty};
 pub use report::Report;
 pub use summary::{AlgorithmSummary, Asked, RankVotes, SCHEMA_VERSION, Summary, TimerSummary, WindowSummary};
-pub(crate) use text::on_one_line;
 pub use text::text;

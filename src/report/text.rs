@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::error::WriteError;
 use super::report::folder_name;
 use super::summary::{Summary, TimerSummary};
+use crate::contract::printable::{json_printable, on_one_line};
 use crate::features::TimerFate;
 use crate::job::{Restart, SlowWindow, Stall, StepTimes, TopologyOrigin};
 use crate::verdict::{Finding, FindingKind, LinkEvidence, TimerEvidence};
@@ -114,7 +115,7 @@ fn json_array<T: Serialize>(items: &[T]) -> Result<String, WriteError> {
         what: "a list",
         reason: reason.to_string(),
     })?;
-    Ok(format!("[{}]", items.join(", ")))
+    Ok(json_printable(&format!("[{}]", items.join(", "))))
 }
 
 fn parallel_groups(summary: &Summary) -> String {
@@ -243,19 +244,6 @@ fn on_ranks(timer: &str, ranks: usize, of: usize) -> String {
     } else {
         format!("{timer} (on {ranks} of {of} ranks)")
     }
-}
-
-/// Names come from the table: a line feed in one must not pass for a line of ours.
-pub(crate) fn on_one_line(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for letter in text.chars() {
-        if letter.is_control() {
-            out.extend(letter.escape_default());
-        } else {
-            out.push(letter);
-        }
-    }
-    out
 }
 
 /// A finding for a ticket: the sentence, then what it rests on.
