@@ -29,6 +29,9 @@ pub struct AnalyzeArgs {
     /// Job id; may be left out when the input holds one job
     #[arg(long, value_name = "ID")]
     job_id: Option<String>,
+    /// The same as a JSON string, for ids that no argument can hold
+    #[arg(long, value_name = "JSON", hide = true, conflicts_with = "job_id")]
+    job_id_json: Option<String>,
     /// Iterations to analyse, both ends included: A-B, A-, -B or A; auto takes each window in which the steps were
     /// slow, and all iterations where there is none [default: all]
     #[arg(long, value_name = "RANGE", allow_hyphen_values = true)]
@@ -68,7 +71,7 @@ pub struct AnalyzeArgs {
     format: Format,
     /// Exit with 1 when somebody stands out
     #[arg(long)]
-    exit_code: bool,
+    pub(super) exit_code: bool,
     /// Threads [default: one a processor]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
@@ -263,7 +266,7 @@ impl AnalyzeArgs {
         }
         Ok(Request {
             selection: Selection {
-                job: self.job_id.clone(),
+                job: self.job()?,
                 start,
                 end,
                 iterations,
@@ -278,6 +281,39 @@ impl AnalyzeArgs {
             settings: self.settings()?,
             folder: self.folder()?,
         })
+    }
+
+    fn job(&self) -> Result<Option<String>, ArgumentError> {
+        match &self.job_id_json {
+            None => Ok(self.job_id.clone()),
+            Some(json) => serde_json::from_str(json)
+                .map(Some)
+                .map_err(|error| ArgumentError::new("--job-id-json", error.to_string())),
+        }
+    }
+
+    /// The first argument that a sweep gives itself.
+    pub(super) fn given_for_a_sweep(&self) -> Option<&'static str> {
+        let given = [
+            ("a file", !self.input.is_empty()),
+            ("--job-id", self.job_id.is_some() || self.job_id_json.is_some()),
+            ("--start", self.start.is_some()),
+            ("--end", self.end.is_some()),
+            ("--out", self.out.is_some()),
+            ("--no-files", self.no_files),
+            ("--format", self.format != Format::Text),
+        ];
+        let own = given.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag);
+        own.or_else(|| self.clickhouse.given())
+    }
+
+    /// Checks all values, for an analysis of such input.
+    ///
+    /// # Errors
+    /// The first that makes no sense.
+    pub(super) fn check(&mut self, input: &[PathBuf]) -> anyhow::Result<()> {
+        self.input = input.to_vec();
+        self.request().map(drop)
     }
 
     /// The thresholds of the chosen rules; those of other rules would have no effect and are refused.
