@@ -100,6 +100,7 @@ mod tests {
             source: Vec::new(),
             start: None,
             end: None,
+            unread: Vec::new(),
             flags: Vec::new(),
             jobs: vec![
                 JobResult::without("<script>", Status::NoRows, None, String::new()),

@@ -135,6 +135,8 @@ pub struct Longest {
     pub iteration_number: i64,
     /// Seconds.
     pub seconds: f64,
+    /// Lines of the answer that this one came in.
+    pub answer_rows: u64,
 }
 
 impl Table {
@@ -215,17 +217,18 @@ impl Table {
         let From { with, from } = self.once(wanted, columns, repeated);
         let sql = match columns.timers {
             [_] => format!(
-                "{with} SELECT i AS iteration_number, max(x) AS seconds {from} GROUP BY i HAVING seconds > 0 ORDER BY i"
+                "{with} SELECT i AS iteration_number, max(x) AS seconds, count() OVER () AS answer_rows \
+                 {from} GROUP BY i HAVING seconds > 0 ORDER BY i"
             ),
             timers => format!(
-                "SELECT iteration_number, max(whole) AS seconds FROM ({with} SELECT i AS iteration_number, sum(x) AS whole \
+                "SELECT iteration_number, max(whole) AS seconds, count() OVER () AS answer_rows FROM ({with} SELECT i AS iteration_number, sum(x) AS whole \
                  {from} GROUP BY rank_code, i HAVING countIf(x > 0) = {}) GROUP BY iteration_number ORDER BY iteration_number",
                 timers.len()
             ),
         };
         let lines = self.session.run("read the step times", async |attempt| {
-            let lines = asked(attempt, &sql, (wanted, metric), columns).fetch_all().await;
-            lines.map_err(|error| attempt.failure(&error))
+            let ask = |sql: &str| asked(attempt, sql, (wanted, metric), columns);
+            attempt.list(&sql, ask, |line: &Longest| line.answer_rows).await
         })?;
         Ok(lines)
     }

@@ -63,6 +63,7 @@ struct Line {
     last_time: i64,
     first_iteration: i64,
     last_iteration: i64,
+    answer_rows: u64,
 }
 
 /// Counts the job's rows, but for those of the window of the metric `beside`.
@@ -98,21 +99,22 @@ pub(super) async fn count(
          t > {{end:Int64}}, 2, NOT in_window, 0, isNull(i) OR i < 0, 1, t < {{start:Int64}}, 3, \
          i < {{first:Int64}} OR i > {{last:Int64}}{not_sampled}, 4, 0)) AS reason, {run} AS run, count() AS row_count, \
          ifNull(min(t), 0) AS first_time, ifNull(max(t), 0) AS last_time, \
-         ifNull(min(i), 0) AS first_iteration, ifNull(max(i), 0) AS last_iteration \
+         ifNull(min(i), 0) AS first_iteration, ifNull(max(i), 0) AS last_iteration, \
+         count() OVER () AS answer_rows \
          FROM {from} WHERE job = {{job:String}}{left_out} GROUP BY metric, reason, run"
     );
     let windowed: Vec<u8> = wanted.metrics.iter().map(|metric| u8::from(metric.windowed)).collect();
     let names: Vec<&str> = wanted.metrics.iter().map(|metric| metric.name).collect();
-    let lines: Vec<Line> = tally::bound(attempt, &sql, wanted, beside.unwrap_or_default())
-        .param("metrics", names)
-        .param("windowed", windowed)
-        .param("lists", lists)
-        .param("sampled", wanted.sampled.unwrap_or_default())
-        .param("start", wanted.start.unwrap_or(i64::MIN))
-        .param("end", wanted.end.unwrap_or(i64::MAX))
-        .fetch_all()
-        .await
-        .map_err(|error| attempt.failure(&error))?;
+    let ask = |sql: &str| {
+        tally::bound(attempt, sql, wanted, beside.unwrap_or_default())
+            .param("metrics", &names)
+            .param("windowed", &windowed)
+            .param("lists", lists)
+            .param("sampled", wanted.sampled.unwrap_or_default())
+            .param("start", wanted.start.unwrap_or(i64::MIN))
+            .param("end", wanted.end.unwrap_or(i64::MAX))
+    };
+    let lines = attempt.list(&sql, ask, |line: &Line| line.answer_rows).await?;
     Ok(lines
         .into_iter()
         .map(|line| CountedRows {

@@ -33,6 +33,8 @@ pub struct Tally {
     pub first_seen: Micros,
     /// Time of the last row of any of these.
     pub last_seen: Micros,
+    /// Lines of the answer that this one came in.
+    pub answer_rows: u64,
 }
 
 impl Tally {
@@ -54,6 +56,8 @@ pub struct Placed {
     pub node_name: String,
     /// Time of the last such row.
     pub last_time: Micros,
+    /// Lines of the answer that this one came in.
+    pub answer_rows: u64,
 }
 
 /// Whether a value is a duration.
@@ -70,10 +74,10 @@ impl Table {
             "{with} SELECT u AS run, i AS iteration_number, countIf(isNull(v)) AS missing, \
              countIf(isNotNull(v) AND NOT isFinite(v)) AS not_finite, countIf(isFinite(v) AND v < 0) AS negative, \
              countIf({USABLE}) AS usable, minIf(t, {USABLE}) AS first_time, maxIf(t, {USABLE}) AS last_time, \
-             min(t) AS first_seen, max(t) AS last_seen \
+             min(t) AS first_seen, max(t) AS last_seen, count() OVER () AS answer_rows \
              {from} GROUP BY u, i ORDER BY u, i"
         );
-        self.lines("sum up the job's rows", &sql, wanted, metric)
+        self.lines("sum up the job's rows", &sql, wanted, metric, |line: &Tally| line.answer_rows)
     }
 
     /// The ranks with a row in one metric's window, ascending.
@@ -82,8 +86,9 @@ impl Table {
     /// A query that fails for good.
     pub fn ranks(&self, wanted: &Wanted<'_>, metric: usize) -> Result<Vec<u32>, SourceError> {
         let From { with, from } = rows(&self.layout, wanted, "");
-        let sql = format!("{with} SELECT DISTINCT toUInt32(r) AS rank_number {from} ORDER BY rank_number");
-        self.lines("find the job's ranks", &sql, wanted, metric)
+        let sql = format!("{with} SELECT toUInt32(r) AS rank_number, count() OVER () AS answer_rows {from} GROUP BY rank_number ORDER BY rank_number");
+        let lines = self.lines("find the job's ranks", &sql, wanted, metric, |line: &(u32, u64)| line.1)?;
+        Ok(lines.into_iter().map(|(found, _)| found).collect())
     }
 
     /// The subnames in one metric's window, sorted.
@@ -92,8 +97,9 @@ impl Table {
     /// A query that fails for good.
     pub fn subnames(&self, wanted: &Wanted<'_>, metric: usize) -> Result<Vec<String>, SourceError> {
         let From { with, from } = rows(&self.layout, wanted, "");
-        let sql = format!("{with} SELECT DISTINCT s AS timer {from} ORDER BY timer");
-        self.lines("find the job's timers", &sql, wanted, metric)
+        let sql = format!("{with} SELECT s AS timer, count() OVER () AS answer_rows {from} GROUP BY timer ORDER BY timer");
+        let lines = self.lines("find the job's timers", &sql, wanted, metric, |line: &(String, u64)| line.1)?;
+        Ok(lines.into_iter().map(|(found, _)| found).collect())
     }
 
     /// The iterations of one metric's window in which any of some subnames has a row, ascending.
@@ -107,12 +113,13 @@ impl Table {
         subnames: &[&str],
     ) -> Result<Vec<i64>, SourceError> {
         let From { with, from } = rows(&self.layout, wanted, " AND subname IN {asked:Array(String)}");
-        let sql = format!("{with} SELECT DISTINCT i AS iteration_number {from} ORDER BY iteration_number");
+        let sql = format!("{with} SELECT i AS iteration_number, count() OVER () AS answer_rows {from} \
+             GROUP BY iteration_number ORDER BY iteration_number");
         let lines = self.session.run("find the job's transfers", async |attempt| {
-            let query = bound(attempt, &sql, wanted, metric).param("asked", subnames);
-            query.fetch_all().await.map_err(|error| attempt.failure(&error))
+            let ask = |sql: &str| bound(attempt, sql, wanted, metric).param("asked", subnames);
+            attempt.list(&sql, ask, |line: &(i64, u64)| line.1).await
         })?;
-        Ok(lines)
+        Ok(lines.into_iter().map(|(found, _)| found).collect())
     }
 
     /// Whether rows can name nodes.
@@ -128,10 +135,11 @@ impl Table {
     pub fn placed(&self, wanted: &Wanted<'_>, metric: usize) -> Result<Vec<Placed>, SourceError> {
         let From { with, from } = rows(&self.layout, wanted, &format!(" AND n != '' AND {USABLE}"));
         let sql = format!(
-            "{with} SELECT u AS run, toUInt32(r) AS rank_number, n AS node_name, max(t) AS last_time \
+            "{with} SELECT u AS run, toUInt32(r) AS rank_number, n AS node_name, max(t) AS last_time, \
+             count() OVER () AS answer_rows \
              {from} GROUP BY u, rank_number, n ORDER BY u, rank_number, n"
         );
-        self.lines("find the ranks' nodes", &sql, wanted, metric)
+        self.lines("find the ranks' nodes", &sql, wanted, metric, |line: &Placed| line.answer_rows)
     }
 
     fn lines<T>(
@@ -140,13 +148,14 @@ impl Table {
         sql: &str,
         wanted: &Wanted<'_>,
         metric: usize,
+        rows: impl Fn(&T) -> u64,
     ) -> Result<Vec<T>, SourceError>
     where
         T: clickhouse::RowOwned + clickhouse::RowRead,
     {
         let lines = self.session.run(doing, async |attempt| {
-            let lines = bound(attempt, sql, wanted, metric).fetch_all().await;
-            lines.map_err(|error| attempt.failure(&error))
+            let ask = |sql: &str| bound(attempt, sql, wanted, metric);
+            attempt.list(sql, ask, &rows).await
         })?;
         Ok(lines)
     }
