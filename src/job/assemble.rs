@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 
 use ndarray::Array2;
+use rayon::prelude::*;
 
 use super::JobError;
 use super::belongs;
 use super::calls::{self, CallTable};
 use super::collect::Collector;
-use super::counted::{CountedRuns, Fate};
-use super::kept::TimerRows;
-use super::positions::Positions;
+use super::counted::{CountedRuns, CountedSteps, Fate};
+use super::fill::{Filler, without_empty_ranks};
 use super::quality::DataQuality;
 use super::reduced::Reduced;
 use super::runs::{Run, Runs};
@@ -80,39 +80,48 @@ impl Job {
         let id = collected.job.clone().unwrap_or_default();
         let runs = Runs::new(&collected.runs.names, &collected.extents, selection.warmup);
         let mut quality = collected.quality.clone();
-        let mut chunks = std::mem::take(&mut collected.chunks);
-        let rows = chunks
-            .iter()
-            .flat_map(|rows| rows.run.iter().copied().zip(rows.iteration.iter().copied()));
-        let counts = CountedRuns::new(rows, &runs, selection.rerun.as_ref(), &collected.runs.names);
-        keep_counted(&counts, &mut chunks, &mut quality);
-
-        let ranks = distinct(chunks.iter().flat_map(|rows| &rows.rank));
-        let iterations = distinct(chunks.iter().flat_map(|rows| &rows.iteration));
-        let rows: usize = chunks.iter().map(TimerRows::len).sum();
+        let chunks = std::mem::take(&mut collected.chunks);
+        let steps = std::mem::take(&mut collected.steps);
+        let rows = steps.keys().map(|step| (step.run, step.iteration));
+        let names = std::mem::take(&mut collected.runs.names);
+        let counts = CountedRuns::new(rows, &runs, selection.rerun.as_ref(), &names);
+        let counted = CountedSteps::new(steps.iter().map(|(step, tally)| (*step, tally)), &counts, &mut quality);
+        let rows = counted.rows.iter().sum::<u64>() as usize;
         if rows == 0 {
             return Err(SourceError::NoRows(why_nothing_is_left(&id, selection, &runs.runs, &quality)).into());
         }
-        let (tables, used) = tabulate(&chunks, &collected.timers.names, &ranks, &iterations)?;
-        quality.duplicates = (rows - used) as u64;
-        quality.timer_rows_used = used as u64;
-        quality.zero_durations = zeros(&tables);
-        let iteration_times = latest_times(&chunks, &iterations);
-        let kept = belongs::kept_runs(&chunks);
+        let filler = Filler::new(&chunks, collected.timers.names.len(), &counted);
+        let timers = filler.timers();
+        let mut ranks = collected.seen.ranks();
+        let columns = counted.iterations.len();
+        if refuse_sparse(rows, timers.len(), ranks.len(), columns).is_err() {
+            // Some of them may be of start-ups only.
+            ranks = filler.ranks();
+            refuse_sparse(rows, timers.len(), ranks.len(), columns)?;
+        }
+        let mut timers = filler.fill(&timers, &collected.timers.names, &ranks, columns);
+        drop(filler);
+        drop(chunks);
+        without_empty_ranks(&mut ranks, &mut timers);
+        let used = used(&timers);
+        quality.duplicates = rows as u64 - used;
+        quality.timer_rows_used = used;
+        quality.zero_durations = zeros(&timers);
         let tables = Tables {
             ranks,
-            sampled: iterations.clone(),
-            iterations,
-            iteration_times,
-            timers: tables,
+            sampled: counted.iterations.clone(),
+            iteration_times: counted.times.iter().map(|&(_, last)| last).collect(),
+            iterations: counted.iterations,
+            timers,
         };
-        Self::of_tables(tables, &collected, selection, &counts, &kept, (&runs, quality)).map_err(JobError::from)
+        let kept = counted.runs;
+        Self::of_tables(tables, &mut collected, selection, &counts, &kept, (&runs, quality)).map_err(JobError::from)
     }
 
     /// Adds calls, nodes and topology to the tables.
     pub(super) fn of_tables(
         tables: Tables,
-        collected: &Collector<'_>,
+        collected: &mut Collector<'_>,
         selection: &Selection,
         counts: &CountedRuns<'_>,
         kept: &BTreeSet<u32>,
@@ -132,12 +141,13 @@ impl Job {
         };
         let shape = (ranks.len(), iterations.len());
         let calls = calls::tabulate(&collected.calls, &collected.timers.names, shape, cell, &mut quality);
-        let positions = belongs::positions(&ranks, &collected.groups, kept).into_iter();
+        let groups = collected.latest_groups();
+        let positions = belongs::positions(&ranks, &groups, &collected.timers.names, kept).into_iter();
         let topology = Topology::resolve(&ranks, positions, &selection.topology, &timers)?;
         quality.ranks_not_placed = topology.not_placed;
         Ok(Self {
             id: collected.job.clone().unwrap_or_default(),
-            nodes: belongs::nodes(&ranks, &collected.nodes, kept),
+            nodes: belongs::nodes(&ranks, collected, kept),
             ranks,
             iterations,
             iteration_times,
@@ -161,126 +171,6 @@ pub(super) struct Tables {
     pub sampled: Vec<i64>,
 }
 
-/// Drops the rows that do not count.
-fn keep_counted(counts: &CountedRuns<'_>, chunks: &mut [TimerRows], quality: &mut DataQuality) {
-    for rows in chunks {
-        rows.retain(|run, iteration| {
-            let fate = counts.fate(run, iteration);
-            fate.count(1, quality);
-            fate == Fate::Counts
-        });
-    }
-}
-
-impl TimerRows {
-    fn retain(&mut self, mut keep: impl FnMut(u32, i64) -> bool) {
-        let kept: Vec<bool> = self
-            .run
-            .iter()
-            .zip(&self.iteration)
-            .map(|(&run, &it)| keep(run, it))
-            .collect();
-        if kept.iter().all(|&keep| keep) {
-            return;
-        }
-        fn filter<T>(column: &mut Vec<T>, kept: &[bool]) {
-            let mut kept = kept.iter();
-            column.retain(|_| kept.next().copied().unwrap_or(false));
-        }
-        filter(&mut self.timer, &kept);
-        filter(&mut self.run, &kept);
-        filter(&mut self.rank, &kept);
-        filter(&mut self.iteration, &kept);
-        filter(&mut self.timestamp, &kept);
-        filter(&mut self.seconds, &kept);
-    }
-}
-
-/// Distinct values, ascending. Neighbouring rows mostly repeat or count on, so runs are cut before the sort.
-fn distinct<'a, T: Ord + Copy + 'a>(values: impl Iterator<Item = &'a T>) -> Vec<T> {
-    const SORT_AT: usize = 1 << 20;
-    let mut kept: Vec<T> = Vec::new();
-    let mut last = None;
-    let mut limit = SORT_AT;
-    for &value in values {
-        if last == Some(value) {
-            continue;
-        }
-        last = Some(value);
-        kept.push(value);
-        if kept.len() >= limit {
-            kept.sort_unstable();
-            kept.dedup();
-            limit = SORT_AT + kept.len();
-        }
-    }
-    kept.sort_unstable();
-    kept.dedup();
-    kept
-}
-
-/// Fills one table a timer; of rows with the same key the later wins, at the same moment the longer duration.
-///
-/// Returns the tables by name and how many rows they hold.
-fn tabulate(
-    chunks: &[TimerRows],
-    names: &[String],
-    ranks: &[u32],
-    iterations: &[i64],
-) -> Result<(Vec<TimerTable>, usize), SourceError> {
-    let mut rows_of = vec![0usize; names.len()];
-    for rows in chunks {
-        rows.timer.iter().for_each(|&timer| rows_of[timer as usize] += 1);
-    }
-    let rows: usize = rows_of.iter().sum();
-    let timers = rows_of.iter().filter(|&&rows| rows > 0).count();
-    refuse_sparse(rows, timers, ranks.len(), iterations.len())?;
-    let column_of = Positions::new(iterations.iter().copied());
-    let row_of = Positions::new(ranks.iter().map(|&rank| i64::from(rank)));
-    // A timer whose rows were all dropped gets no table.
-    let shape = |rows: usize| {
-        if rows > 0 {
-            (ranks.len(), iterations.len())
-        } else {
-            (0, 0)
-        }
-    };
-    let mut seconds: Vec<_> = rows_of
-        .iter()
-        .map(|&rows| Array2::from_elem(shape(rows), f64::NAN))
-        .collect();
-    let mut times: Vec<_> = rows_of
-        .iter()
-        .map(|&rows| Array2::from_elem(shape(rows), Micros::MIN))
-        .collect();
-    let mut used = 0;
-    for rows in chunks {
-        for row in 0..rows.len() {
-            let timer = rows.timer[row] as usize;
-            let cell = (row_of.at(rows.rank[row].into()), column_of.at(rows.iteration[row]));
-            let (known, time) = (&mut seconds[timer][cell], &mut times[timer][cell]);
-            let new = (rows.timestamp[row], rows.seconds[row]);
-            if known.is_nan() {
-                used += 1;
-                (*time, *known) = new;
-            } else if new.0 > *time || (new.0 == *time && new.1 > *known) {
-                (*time, *known) = new;
-            }
-        }
-    }
-    let mut tables: Vec<TimerTable> = names
-        .iter()
-        .zip(seconds)
-        .filter(|(_, seconds)| !seconds.is_empty())
-        .map(|(name, seconds)| TimerTable {
-            name: name.clone(),
-            seconds,
-        })
-        .collect();
-    tables.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok((tables, used))
-}
-
 /// Whether rows fill the tables that they need well enough.
 pub(super) fn refuse_sparse(rows: usize, timers: usize, ranks: usize, iterations: usize) -> Result<(), SourceError> {
     let cells = ranks.saturating_mul(iterations).saturating_mul(timers);
@@ -294,23 +184,16 @@ pub(super) fn refuse_sparse(rows: usize, timers: usize, ranks: usize, iterations
     Ok(())
 }
 
-/// The latest time of each iteration's rows.
-fn latest_times(chunks: &[TimerRows], iterations: &[i64]) -> Vec<Micros> {
-    let column_of = Positions::new(iterations.iter().copied());
-    let mut times = vec![Micros::MIN; iterations.len()];
-    for rows in chunks {
-        for (&iteration, &time) in rows.iteration.iter().zip(&rows.timestamp) {
-            let latest = &mut times[column_of.at(iteration)];
-            *latest = (*latest).max(time);
-        }
-    }
-    times
+/// Cells that hold a row.
+pub(super) fn used(tables: &[TimerTable]) -> u64 {
+    let used = |table: &TimerTable| table.seconds.iter().filter(|seconds| !seconds.is_nan()).count() as u64;
+    tables.par_iter().map(used).sum()
 }
 
 /// Cells that hold 0: the timer did not run.
 pub(super) fn zeros(tables: &[TimerTable]) -> u64 {
     let zeros = |table: &TimerTable| table.seconds.iter().filter(|&&seconds| seconds == 0.0).count() as u64;
-    tables.iter().map(zeros).sum()
+    tables.par_iter().map(zeros).sum()
 }
 
 pub(super) fn why_nothing_is_left(id: &str, selection: &Selection, runs: &[Run], quality: &DataQuality) -> String {

@@ -173,7 +173,7 @@ impl Scan for Catalog {
                 continue;
             };
             seen.rows += 1;
-            if let Some(time) = rows.timestamp[row] {
+            if let Some(time) = rows.timestamp.get(row) {
                 let (first, last) = seen.times.unwrap_or((time, time));
                 seen.times = Some((first.min(time), last.max(time)));
             }
@@ -181,7 +181,7 @@ impl Scan for Catalog {
             match rows.metric_name.get(row) {
                 Some(TIMERS) => {
                     let same_job = above.0 == job;
-                    let (rank, iteration) = (rows.rank[row], rows.iteration[row]);
+                    let (rank, iteration) = (rows.rank.get(row), rows.iteration.get(row));
                     if !same_job || above.1 != rank {
                         seen.ranks.extend(rank);
                     }
@@ -194,7 +194,7 @@ impl Scan for Catalog {
                     above = (job, rank, iteration, subname);
                 }
                 Some(GROUPS) if rows.subname.get(row) == Some("pp") => {
-                    let stage = rows.value.get(row).copied().flatten();
+                    let stage = rows.value.get(row);
                     if let Some(stage) = stage.filter(|stage| (0.0..1e9).contains(stage)) {
                         seen.stages = seen.stages.max(Some(stage as u32 + 1));
                     }

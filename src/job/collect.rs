@@ -1,31 +1,33 @@
 //! The pass that gathers one job's rows: keeps those of the window, remembers of the others only what warm-up,
 //! reruns and topology need.
 
-use rustc_hash::FxHashMap;
-
-use super::calls::{CallRows, push_durations};
-use super::kept::{Latest, Names, RunExtent, TimerRows, keep_latest};
+use super::batch::{Batch, Digest};
+use super::calls::CallRows;
+use super::kept::{GroupRow, Names, RunExtent, StepTallies, StepTally, TimerRows, keep_latest};
 use super::quality::DataQuality;
+use super::sightings::Sightings;
 use super::window::Selection;
 use crate::contract::metrics::{GROUPS, TIMERS, TRACE};
-use crate::contract::timers::is_transfer;
-use crate::source::{Micros, Need, PartStatistics, Rows, Scan, SourceError, TextColumn};
+use crate::source::fate::Bounds;
+use crate::source::{Micros, Need, PartStatistics, Rows, Scan, SourceError};
 
 /// Gathers the rows of one job; a [`Scan`].
 #[derive(Debug)]
 pub struct Collector<'a> {
     selection: &'a Selection,
     pub(super) job: Option<String>,
+    /// Names of timers and parallel groups.
     pub(super) timers: Names,
     pub(super) runs: Names,
+    pub(super) node_names: Names,
     /// Parallel to `runs`; `None` for a run without a timer row up to `--end`.
     pub(super) extents: Vec<Option<RunExtent>>,
+    /// Usable timer rows of the window by run and iteration.
+    pub(super) steps: StepTallies,
     pub(super) chunks: Vec<TimerRows>,
     pub(super) calls: Vec<CallRows>,
-    /// (run, rank) -> node.
-    pub(super) nodes: Latest<(u32, u32), String>,
-    /// (run, group name, rank) -> position.
-    pub(super) groups: Latest<(u32, String, u32), u32>,
+    pub(super) seen: Sightings,
+    pub(super) groups: Vec<GroupRow>,
     pub(super) quality: DataQuality,
 }
 
@@ -38,11 +40,13 @@ impl<'a> Collector<'a> {
             job: selection.job.clone(),
             timers: Names::default(),
             runs: Names::default(),
+            node_names: Names::default(),
             extents: Vec::new(),
+            steps: StepTallies::new(),
             chunks: Vec::new(),
             calls: Vec::new(),
-            nodes: Latest::new(),
-            groups: Latest::new(),
+            seen: Sightings::default(),
+            groups: Vec::new(),
             quality: DataQuality::default(),
         }
     }
@@ -54,26 +58,16 @@ impl<'a> Collector<'a> {
     }
 }
 
-/// What one batch leaves behind; codes are positions in the batch's own words.
-#[derive(Default)]
-pub struct Digest {
-    jobs: Vec<String>,
-    timer_words: Vec<String>,
-    run_words: Vec<String>,
-    extents: Vec<Option<RunExtent>>,
-    rows: TimerRows,
-    calls: CallRows,
-    nodes: Latest<(u32, u32), String>,
-    groups: Latest<(u32, String, u32), u32>,
-    quality: DataQuality,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Metric {
-    Timers,
-    Trace,
-    Groups,
-    Other,
+impl Selection {
+    /// What decides whether a row lies in the window.
+    pub(super) fn bounds(&self) -> Bounds {
+        Bounds {
+            start: self.start,
+            end: self.end,
+            first: self.iterations.first,
+            last: self.iterations.last,
+        }
+    }
 }
 
 impl Scan for Collector<'_> {
@@ -112,154 +106,35 @@ impl Scan for Collector<'_> {
     }
 
     fn digest(&self, rows: Rows) -> Digest {
-        let mut digest = Digest::default();
-        digest.quality.rows_read = rows.len() as u64;
-        digest.jobs = rows.job.words.clone();
-        digest.timer_words = rows.subname.words.clone();
-        digest.run_words = match &rows.rerun_uuid {
-            Some(runs) => runs.words.clone(),
-            None => Vec::new(),
-        };
-        // Rows that name no run belong to a nameless one, the last of the words.
-        let nameless = digest.run_words.len() as u32;
-        digest.run_words.push(String::new());
-        digest.extents = vec![None; digest.run_words.len()];
-
-        let ours: Vec<bool> = match &self.job {
-            Some(job) => rows.job.words.iter().map(|word| word == job).collect(),
-            None => vec![true; rows.job.words.len()],
-        };
-        let metrics: Vec<Metric> = rows.metric_name.words.iter().map(|word| metric_of(word)).collect();
-        let transfers: Vec<bool> = rows.subname.words.iter().map(|word| is_transfer(word)).collect();
-        let mut seen = FxHashMap::<(u32, u32), (Micros, u32)>::default();
-
-        for row in 0..rows.len() {
-            let quality = &mut digest.quality;
-            if !ours.get(rows.job.codes[row] as usize).copied().unwrap_or(false) {
-                quality.other_jobs += 1;
-                continue;
-            }
-            let metric = metrics
-                .get(rows.metric_name.codes[row] as usize)
-                .copied()
-                .unwrap_or(Metric::Other);
-            match metric {
-                Metric::Other => {
-                    quality.other_metrics += 1;
-                    continue;
-                }
-                Metric::Trace => {
-                    quality.trace_rows += 1;
-                    self.digest_trace(&rows, row, &transfers, nameless, &mut digest);
-                    continue;
-                }
-                Metric::Groups | Metric::Timers => {}
-            }
-            let subname = rows.subname.codes[row];
-            let (Some(time), Some(rank), true) = (
-                rows.timestamp[row],
-                rows.rank[row].and_then(as_rank),
-                subname != TextColumn::MISSING,
-            ) else {
-                quality.unreadable_rows += 1;
-                continue;
-            };
-            if self.selection.end.is_some_and(|end| end < time) {
-                quality.outside_time += 1;
-                continue;
-            }
-            let run = run_of(&rows, row, nameless);
-            let value = rows.value.get(row).copied().flatten();
-            if metric == Metric::Groups {
-                // Written once, at a run's beginning: neither `--start` nor the iterations apply to them.
-                match value.and_then(as_position) {
-                    Some(position) => {
-                        quality.group_rows += 1;
-                        let group = rows.subname.words[subname as usize].clone();
-                        keep_latest(&mut digest.groups, (run, group, rank), time, position);
-                    }
-                    None => quality.unreadable_rows += 1,
-                }
-                continue;
-            }
-            // A negative number is damage, and would pass for the run's first iteration.
-            let Some(iteration) = rows.iteration[row].filter(|&iteration| iteration >= 0) else {
-                quality.unreadable_rows += 1;
-                continue;
-            };
-            let extent = RunExtent {
-                first_time: time,
-                last_time: time,
-                first_iteration: iteration,
-                last_iteration: iteration,
-            };
-            match &mut digest.extents[run as usize] {
-                Some(known) => known.merge(&extent),
-                none => *none = Some(extent),
-            }
-            if self.selection.start.is_some_and(|start| time < start) {
-                quality.outside_time += 1;
-                continue;
-            }
-            if !self.selection.iterations.contains(iteration) {
-                quality.outside_iterations += 1;
-                continue;
-            }
-            let Some(seconds) = value else {
-                quality.missing_values += 1;
-                continue;
-            };
-            if !seconds.is_finite() {
-                quality.not_finite += 1;
-                continue;
-            }
-            if seconds < 0.0 {
-                quality.negative += 1;
-                continue;
-            }
-            if let Some(nodes) = &rows.node {
-                let node = nodes.codes[row];
-                let key = (run, rank);
-                let named = nodes.words.get(node as usize).filter(|name| !name.is_empty());
-                if let Some(name) = named.filter(|_| seen.get(&key) != Some(&(time, node))) {
-                    seen.insert(key, (time, node));
-                    note_node(&mut digest.nodes, key, time, name);
-                }
-            }
-            let kept = &mut digest.rows;
-            kept.timer.push(subname);
-            kept.run.push(run);
-            kept.rank.push(rank);
-            kept.iteration.push(iteration);
-            kept.timestamp.push(time);
-            kept.seconds.push(seconds);
-        }
-        digest
+        Batch::new(&rows, self.job.as_deref(), self.selection.bounds()).digest()
     }
 
-    fn absorb(&mut self, digest: Digest) -> Result<(), SourceError> {
-        self.note_jobs(digest.jobs)?;
+    fn absorb(&mut self, mut digest: Digest) -> Result<(), SourceError> {
+        self.note_jobs(std::mem::take(&mut digest.jobs))?;
         self.quality.add(&digest.quality);
-        let timers: Vec<u32> = digest.timer_words.iter().map(|name| self.timers.code(name)).collect();
-        let runs: Vec<u32> = digest.run_words.iter().map(|name| self.runs.code(name)).collect();
-        self.extents.resize(self.runs.names.len(), None);
-        for (extent, &run) in digest.extents.iter().zip(&runs) {
-            match (&mut self.extents[run as usize], extent) {
-                (_, None) => {}
-                (Some(known), Some(extent)) => known.merge(extent),
-                (none, Some(extent)) => *none = Some(extent.clone()),
+        let timers = self.timers.codes(&digest.timer_words);
+        let runs: Vec<u32> = digest.run_words.iter().map(|run| self.run_code(run)).collect();
+        let nodes = self.node_names.codes(&digest.node_words);
+        for (extent, &run) in digest.extents.into_iter().zip(&runs) {
+            if let Some(extent) = extent {
+                extent.add_to(&mut self.extents[run as usize]);
             }
         }
-        for ((run, rank), (time, node)) in digest.nodes {
-            keep_latest(&mut self.nodes, (runs[run as usize], rank), time, node);
-        }
-        for ((run, group, rank), (time, position)) in digest.groups {
-            keep_latest(&mut self.groups, (runs[run as usize], group, rank), time, position);
-        }
+        self.seen.absorb(&digest.seen, &runs, &nodes, &self.node_names.names);
+        self.groups.extend(digest.groups.into_iter().map(|row| GroupRow {
+            group: timers[row.group as usize],
+            run: runs[row.run as usize],
+            ..row
+        }));
         let mut rows = digest.rows;
+        for (step, tally) in rows.steps.iter_mut().zip(&digest.tallies) {
+            step.run = runs[step.run as usize];
+            self.steps.entry(*step).or_insert(StepTally::NONE).merge(tally);
+        }
         if rows.len() > 0 {
-            rows.timer.iter_mut().for_each(|timer| *timer = timers[*timer as usize]);
-            rows.run.iter_mut().for_each(|run| *run = runs[*run as usize]);
+            rows.pieces
+                .iter_mut()
+                .for_each(|(timer, _)| *timer = timers[*timer as usize]);
             self.chunks.push(rows);
         }
         let mut calls = digest.calls;
@@ -283,10 +158,13 @@ impl Collector<'_> {
     /// Adds what is known of a run from rows that were not read here.
     pub(super) fn note_extent(&mut self, run: &str, extent: RunExtent) {
         let run = self.run_code(run) as usize;
-        match &mut self.extents[run] {
-            Some(known) => known.merge(&extent),
-            none => *none = Some(extent),
-        }
+        extent.add_to(&mut self.extents[run]);
+    }
+
+    /// Adds the node of a rank from rows that were not read here.
+    pub(super) fn note_node(&mut self, run: u32, rank: u32, time: Micros, node: &str) {
+        let node = self.node_names.code(node);
+        self.seen.note(run, rank, time, Some(node), &self.node_names.names);
     }
 
     /// The code of a run.
@@ -296,44 +174,11 @@ impl Collector<'_> {
         code
     }
 
-    /// Takes the calls of a trace row; `transfers` tells which words of the batch are timers around transfers.
-    ///
-    /// Unlike timer rows these say nothing of where a run began.
-    fn digest_trace(&self, rows: &Rows, row: usize, transfers: &[bool], nameless: u32, digest: &mut Digest) {
-        let timer = rows.subname.codes[row];
-        let is_transfer = transfers.get(timer as usize).copied();
-        let times = rows.calls.get(row);
-        if is_transfer == Some(false) || (is_transfer.is_some() && rows.has_values() && times.is_empty()) {
-            digest.quality.trace_rows_not_needed += 1;
-            return;
-        }
-        let within = |time: Micros, iteration: i64| {
-            let selection = self.selection;
-            selection.start.is_none_or(|start| start <= time)
-                && selection.end.is_none_or(|end| time <= end)
-                && selection.iterations.contains(iteration)
-        };
-        let (Some(timestamp), Some(rank), Some(iteration), Some(true)) = (
-            rows.timestamp[row],
-            rows.rank[row].and_then(as_rank),
-            rows.iteration[row].filter(|&iteration| iteration >= 0),
-            is_transfer.filter(|_| rows.has_values()),
-        ) else {
-            digest.quality.trace_rows_left_out += 1;
-            return;
-        };
-        if !within(timestamp, iteration) {
-            digest.quality.trace_rows_left_out += 1;
-            return;
-        }
-        let kept = &mut digest.calls;
-        kept.timer.push(timer);
-        kept.run.push(run_of(rows, row, nameless));
-        kept.rank.push(rank);
-        kept.iteration.push(iteration);
-        kept.timestamp.push(timestamp);
-        push_durations(times, &mut kept.seconds);
-        kept.ends.push(kept.seconds.len());
+    /// The group rows of all batches, those that a later one repeats dropped.
+    pub(super) fn latest_groups(&mut self) -> Vec<GroupRow> {
+        let mut groups = std::mem::take(&mut self.groups);
+        keep_latest(&mut groups);
+        groups
     }
 
     fn note_jobs(&mut self, jobs: Vec<String>) -> Result<(), SourceError> {
@@ -350,43 +195,4 @@ impl Collector<'_> {
         }
         Ok(())
     }
-}
-
-/// The run of a row, as a position in the batch's words; rows that name none belong to the nameless one.
-fn run_of(rows: &Rows, row: usize, nameless: u32) -> u32 {
-    let runs = rows.rerun_uuid.as_ref();
-    runs.map_or(nameless, |runs| runs.codes[row]).min(nameless)
-}
-
-fn note_node(nodes: &mut Latest<(u32, u32), String>, key: (u32, u32), time: Micros, node: &str) {
-    match nodes.get_mut(&key) {
-        Some((known_time, known)) => {
-            if (*known_time, known.as_str()) < (time, node) {
-                *known_time = time;
-                if known != node {
-                    node.clone_into(known);
-                }
-            }
-        }
-        None => {
-            nodes.insert(key, (time, node.to_owned()));
-        }
-    }
-}
-
-fn metric_of(name: &str) -> Metric {
-    match name {
-        TIMERS => Metric::Timers,
-        TRACE => Metric::Trace,
-        GROUPS => Metric::Groups,
-        _ => Metric::Other,
-    }
-}
-
-fn as_rank(number: i64) -> Option<u32> {
-    u32::try_from(number).ok()
-}
-
-fn as_position(number: f64) -> Option<u32> {
-    (number.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&number)).then_some(number as u32)
 }

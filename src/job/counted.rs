@@ -1,9 +1,11 @@
 //! Which rows count: not those of other runs than asked for, of iterations that a later run repeated, and of start-ups.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use super::kept::{StepOfRun, StepTally};
 use super::quality::DataQuality;
 use super::runs::Runs;
+use crate::source::Micros;
 
 /// What becomes of a row of the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,5 +83,103 @@ impl<'a> CountedRuns<'a> {
         } else {
             Fate::Counts
         }
+    }
+}
+
+/// The steps of a window that count, by iteration.
+#[derive(Debug, Default)]
+pub(super) struct CountedSteps {
+    /// Runs with a row that counts.
+    pub runs: BTreeSet<u32>,
+    /// Iterations with a row that counts, ascending.
+    pub iterations: Vec<i64>,
+    /// Run of each iteration.
+    pub run_of: Vec<u32>,
+    /// Time of the first and of the last row of each iteration.
+    pub times: Vec<(Micros, Micros)>,
+    /// Rows of each iteration, with those that repeat another.
+    pub rows: Vec<u64>,
+}
+
+impl CountedSteps {
+    /// Sorts the steps out, and counts the rows of those that do not count.
+    pub fn new<'a>(
+        steps: impl Iterator<Item = (StepOfRun, &'a StepTally)>,
+        counts: &CountedRuns<'_>,
+        quality: &mut DataQuality,
+    ) -> Self {
+        let mut counted = BTreeMap::<i64, (u32, StepTally)>::new();
+        for (step, tally) in steps.filter(|(_, tally)| tally.rows > 0) {
+            let fate = counts.fate(step.run, step.iteration);
+            fate.count(tally.rows, quality);
+            if fate == Fate::Counts {
+                let known = counted.entry(step.iteration).or_insert((step.run, StepTally::NONE));
+                known.1.merge(tally);
+            }
+        }
+        Self {
+            runs: counted.values().map(|&(run, _)| run).collect(),
+            run_of: counted.values().map(|&(run, _)| run).collect(),
+            times: counted
+                .values()
+                .map(|(_, tally)| (tally.first_time, tally.last_time))
+                .collect(),
+            rows: counted.values().map(|(_, tally)| tally.rows).collect(),
+            iterations: counted.into_keys().collect(),
+        }
+    }
+
+    /// The place of a step's iteration, if the step counts.
+    pub fn column(&self, step: StepOfRun) -> Option<usize> {
+        let column = self.iterations.binary_search(&step.iteration).ok()?;
+        (self.run_of[column] == step.run).then_some(column)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::kept::RunExtent;
+    use super::*;
+
+    #[test]
+    fn a_repeated_iteration_counts_from_the_last_run_and_start_ups_not_at_all() {
+        let extent = |first_time, first_iteration| {
+            Some(RunExtent {
+                first_time,
+                last_time: first_time + 50,
+                first_iteration,
+                last_iteration: first_iteration + 9,
+            })
+        };
+        let names = ["second".to_owned(), "first".to_owned()];
+        let runs = Runs::new(&names, &[extent(100, 4), extent(0, 0)], 2);
+        let step = |run, iteration| StepOfRun { run, iteration };
+        let tally = |time| StepTally {
+            rows: 8,
+            first_time: time,
+            last_time: time + 1,
+        };
+        let steps = [
+            (step(1, 1), tally(1)),
+            (step(1, 3), tally(3)),
+            (step(1, 6), tally(6)),
+            (step(0, 5), tally(105)),
+            (step(0, 6), tally(106)),
+        ];
+        let rows = steps.iter().map(|(step, _)| (step.run, step.iteration));
+        let counts = CountedRuns::new(rows, &runs, None, &names);
+        let mut quality = DataQuality::default();
+        let counted = CountedSteps::new(steps.iter().map(|(step, tally)| (*step, tally)), &counts, &mut quality);
+        assert_eq!(
+            (counted.iterations.as_slice(), counted.run_of.as_slice()),
+            (&[3, 6][..], &[1, 0][..])
+        );
+        assert_eq!((counted.times[1], counted.rows[1]), ((106, 107), 8));
+        assert_eq!((quality.warmup, quality.superseded_by_rerun), (16, 8));
+        assert_eq!(
+            (counted.column(step(0, 6)), counted.column(step(1, 6))),
+            (Some(1), None)
+        );
+        assert_eq!(counted.column(step(0, 7)), None);
     }
 }

@@ -8,34 +8,10 @@ use super::columns::{self, Reduction};
 use super::kept::RunExtent;
 use super::window::{IterationRange, Selection};
 use super::{Job, JobError};
-use crate::contract::metrics::{GROUPS, TIMERS, TRACE};
-use crate::contract::timers::TRANSFERS;
-use crate::source::clickhouse::{CountedRows, Exported, JobLine, Metrics, Reason, Table, Wanted, WantedMetric};
+use crate::contract::metrics::{GROUPS, TIMERS};
+use crate::source::clickhouse::{CountedRows, Exported, JobLine, Metrics, Table, Wanted};
+use crate::source::fate::{Fate, WANTED, place};
 use crate::source::{Micros, SourceError, timestamp};
-
-/// Places in [`METRICS`].
-pub(super) const TIMERS_PLACE: usize = 0;
-pub(super) const GROUPS_PLACE: usize = 1;
-pub(super) const TRACE_PLACE: usize = 2;
-
-/// What is asked of the server.
-const METRICS: [WantedMetric; 3] = [
-    WantedMetric {
-        name: TIMERS,
-        windowed: true,
-        lists: None,
-    },
-    WantedMetric {
-        name: GROUPS,
-        windowed: false,
-        lists: None,
-    },
-    WantedMetric {
-        name: TRACE,
-        windowed: true,
-        lists: Some(&TRANSFERS),
-    },
-];
 
 /// Reads the selected window of one job from a table.
 ///
@@ -57,7 +33,7 @@ pub fn load_table(
     };
     let wanted = Wanted {
         job: &job,
-        metrics: &METRICS,
+        metrics: &WANTED,
         start: selection.start,
         end: selection.end,
         iterations: (selection.iterations.first, selection.iterations.last),
@@ -88,7 +64,7 @@ pub fn load_table(
     }
     let mut collector = Collector::new(selection);
     collector.job = Some(job.clone());
-    let all: Vec<usize> = (0..METRICS.len()).collect();
+    let all: Vec<usize> = (0..WANTED.len()).collect();
     table.pull(&wanted, &all, &counted, &mut collector, progress)?;
     for rows in &counted {
         collector.count(rows);
@@ -113,7 +89,7 @@ pub fn export_job(
     };
     let wanted = Wanted {
         job: &job,
-        metrics: &METRICS,
+        metrics: &WANTED,
         start,
         end,
         iterations: (iterations.first, iterations.last),
@@ -174,28 +150,17 @@ fn entry(line: JobLine) -> JobEntry {
 impl Collector<'_> {
     /// Takes over what the server says of rows that it did not send, as if each had been read and left out here.
     pub(super) fn count(&mut self, counted: &CountedRows) {
-        if counted.metric.is_some() && counted.reason == Reason::Sent {
+        let Some(metric) = counted.metric else {
+            self.quality.rows_read += counted.rows;
+            self.quality.other_metrics += counted.rows;
+            return;
+        };
+        if counted.fate == Fate::Taken {
             return;
         }
-        let metric = counted.metric.and_then(|place| METRICS.get(place));
-        let quality = &mut self.quality;
-        quality.rows_read += counted.rows;
-        let count = match (metric.map(|metric| metric.name), counted.reason) {
-            (None, _) => &mut quality.other_metrics,
-            (Some(TRACE), reason) => {
-                quality.trace_rows += counted.rows;
-                match reason {
-                    Reason::NotNeeded => &mut quality.trace_rows_not_needed,
-                    _ => &mut quality.trace_rows_left_out,
-                }
-            }
-            (_, Reason::AfterEnd | Reason::BeforeStart) => &mut quality.outside_time,
-            (_, Reason::OtherIteration) => &mut quality.outside_iterations,
-            _ => &mut quality.unreadable_rows,
-        };
-        *count += counted.rows;
-        let tells_the_run = matches!(counted.reason, Reason::BeforeStart | Reason::OtherIteration);
-        if metric.is_some_and(|metric| metric.name == TIMERS) && tells_the_run {
+        self.quality.rows_read += counted.rows;
+        self.quality.leave_out(metric, counted.fate, counted.rows);
+        if metric == place::TIMERS && counted.fate.tells_the_run() {
             let extent = RunExtent {
                 first_time: counted.times.0,
                 last_time: counted.times.1,
@@ -208,7 +173,7 @@ impl Collector<'_> {
 
     /// Counts trace rows of the window that are not asked for.
     pub(super) fn leave_out_trace(&mut self, counted: &CountedRows) {
-        if counted.reason == Reason::Sent {
+        if counted.fate == Fate::Taken {
             self.quality.rows_read += counted.rows;
             self.quality.trace_rows += counted.rows;
             self.quality.trace_rows_left_out += counted.rows;

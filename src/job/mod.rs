@@ -5,6 +5,7 @@
 //! [`Job::window`] cuts that part out.
 
 mod assemble;
+mod batch;
 mod belongs;
 mod calls;
 mod catalog;
@@ -12,12 +13,14 @@ mod collect;
 mod columns;
 mod counted;
 mod cut;
+mod fill;
 mod from_table;
 mod kept;
 mod positions;
 mod quality;
 mod reduced;
 mod runs;
+mod sightings;
 mod slow_window;
 mod step_time;
 mod topology;

@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::source::fate::{Fate, place};
+
 /// Rows by what became of them; nothing is left out of an analysis without being counted here.
 ///
 /// The rows of the job are `timer_rows_used`, `trace_rows` and every count from `group_rows` on but for
@@ -63,6 +65,33 @@ pub struct DataQuality {
 }
 
 impl DataQuality {
+    /// Counts rows of a wanted metric (its place in [`WANTED`](crate::source::fate::WANTED)) by their fate. Those that are
+    /// taken are counted where they are used, but for those of the trace, of which all are.
+    pub(super) fn leave_out(&mut self, metric: usize, fate: Fate, rows: u64) {
+        if metric == place::TRACE {
+            self.trace_rows += rows;
+        }
+        if let Some(counter) = self.counter(metric, fate) {
+            *counter += rows;
+        }
+    }
+
+    /// The count of the rows of a metric that have a fate.
+    fn counter(&mut self, metric: usize, fate: Fate) -> Option<&mut u64> {
+        let counter = match (fate, metric) {
+            (Fate::Taken, _) => return None,
+            (Fate::NotNeeded, _) => &mut self.trace_rows_not_needed,
+            (_, place::TRACE) => &mut self.trace_rows_left_out,
+            (Fate::Unreadable, _) => &mut self.unreadable_rows,
+            (Fate::AfterEnd | Fate::BeforeStart, _) => &mut self.outside_time,
+            (Fate::OtherIteration, _) => &mut self.outside_iterations,
+            (Fate::MissingValue, _) => &mut self.missing_values,
+            (Fate::NotFinite, _) => &mut self.not_finite,
+            (Fate::Negative, _) => &mut self.negative,
+        };
+        Some(counter)
+    }
+
     /// Adds the counts of another batch.
     pub fn add(&mut self, other: &Self) {
         let mine = self.counts_mut();

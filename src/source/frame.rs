@@ -3,10 +3,13 @@
 use std::path::Path;
 
 use polars::prelude::*;
+use polars_arrow::array::{Array, ListArray, PrimitiveArray, Utf8ViewArray};
+use rustc_hash::FxHashMap;
 
 use super::calls::{KeepsLists, Lists, all_of_text_array};
 use super::columns::Columns;
 use super::error::SourceError;
+use super::numbers::Numbers;
 use super::rows::{Rows, TextColumn, first_of_text_array, integer_of_text, whole};
 use super::timestamp::{self, Micros};
 use crate::contract::columns::REQUIRED;
@@ -40,15 +43,70 @@ pub(super) fn wanted_columns(path: &Path, there: &[&str], columns: Columns) -> R
         .collect())
 }
 
+/// Where the columns of some rows come from.
+pub(super) trait ColumnSource {
+    /// A column by its name; `None` where there is none.
+    ///
+    /// # Errors
+    /// A column that can't be decoded.
+    fn column(&self, name: &str) -> Result<Option<Decoded>, SourceError>;
+
+    /// The names of all columns.
+    fn names(&self) -> Vec<String>;
+}
+
+/// A column as it was decoded.
+pub(super) enum Decoded {
+    /// Of any type.
+    Series(Series),
+    /// Of text, coded already.
+    Text(TextColumn),
+}
+
+impl Decoded {
+    /// Text as any other that stands where numbers are expected.
+    fn into_series(self) -> Series {
+        match self {
+            Self::Series(series) => series,
+            Self::Text(text) => {
+                let cells = (0..text.codes.len()).map(|row| text.get(row));
+                cells.collect::<StringChunked>().into_series()
+            }
+        }
+    }
+}
+
+impl ColumnSource for DataFrame {
+    fn column(&self, name: &str) -> Result<Option<Decoded>, SourceError> {
+        let column = Self::column(self, name).ok();
+        Ok(column.map(|column| Decoded::Series(column.as_materialized_series().clone())))
+    }
+
+    fn names(&self) -> Vec<String> {
+        let names = self.get_column_names().into_iter();
+        names.map(|name| name.as_str().to_owned()).collect()
+    }
+}
+
 /// Turns a frame into rows.
 ///
 /// # Errors
 /// A column whose type can't stand for what the contract asks for.
 pub(crate) fn rows_of(path: &Path, frame: &DataFrame, columns: Columns) -> Result<Rows, SourceError> {
-    let reader = Frame { path, frame };
+    rows_from(path, frame, columns)
+}
+
+/// Makes rows of columns, of which one is decoded after the other.
+///
+/// # Errors
+/// A column whose type can't stand for what the contract asks for, or that can't be decoded.
+pub(super) fn rows_from(path: &Path, source: &dyn ColumnSource, columns: Columns) -> Result<Rows, SourceError> {
+    let reader = Reader { path, source };
     let (metric_name, subname) = (reader.text("metric_name")?, reader.text("subname")?);
     let keeps = KeepsLists::new(&metric_name, &subname);
-    let keeps = |row: usize| columns.all() || keeps.any() && keeps.row(metric_name.codes[row], subname.codes[row]);
+    let any_keeps = columns.all() || keeps.any();
+    let keeps = |row: usize| columns.all() || keeps.row(metric_name.codes[row], subname.codes[row]);
+    let keeps: Option<&dyn Fn(usize) -> bool> = if any_keeps { Some(&keeps) } else { None };
     let stored = |column| {
         if columns.all() {
             reader.optional_text(column)
@@ -56,9 +114,9 @@ pub(crate) fn rows_of(path: &Path, frame: &DataFrame, columns: Columns) -> Resul
             Ok(None)
         }
     };
-    let (value, calls) = match frame.column("metric_values") {
-        Ok(_) => reader.values("metric_values", &keeps)?,
-        Err(_) => (Vec::new(), Lists::default()),
+    let (value, calls) = match source.column("metric_values")? {
+        Some(cells) => reader.values("metric_values", &cells.into_series(), keeps)?,
+        None => (Numbers::default(), Lists::default()),
     };
     Ok(Rows {
         timestamp: reader.times("timestamp")?,
@@ -76,27 +134,22 @@ pub(crate) fn rows_of(path: &Path, frame: &DataFrame, columns: Columns) -> Resul
     })
 }
 
-struct Frame<'a> {
+struct Reader<'a> {
     path: &'a Path,
-    frame: &'a DataFrame,
+    source: &'a dyn ColumnSource,
 }
 
-impl Frame<'_> {
+impl Reader<'_> {
+    fn column(&self, column: &'static str) -> Result<Decoded, SourceError> {
+        self.source.column(column)?.ok_or_else(|| SourceError::MissingColumn {
+            path: self.path.to_owned(),
+            column,
+            found: self.source.names().join(", "),
+        })
+    }
+
     fn series(&self, column: &'static str) -> Result<Series, SourceError> {
-        self.frame
-            .column(column)
-            .map(|found| found.as_materialized_series().rechunk())
-            .map_err(|_| SourceError::MissingColumn {
-                path: self.path.to_owned(),
-                column,
-                found: self
-                    .frame
-                    .get_column_names()
-                    .iter()
-                    .map(|name| name.as_str())
-                    .collect::<Vec<_>>()
-                    .join(", "),
-            })
+        Ok(self.column(column)?.into_series())
     }
 
     fn wrong_type(&self, column: &'static str, found: &DataType, expected: &'static str) -> SourceError {
@@ -116,7 +169,14 @@ impl Frame<'_> {
     }
 
     fn text(&self, column: &'static str) -> Result<TextColumn, SourceError> {
-        let series = self.series(column)?;
+        self.text_of(column, self.column(column)?)
+    }
+
+    fn text_of(&self, column: &'static str, cells: Decoded) -> Result<TextColumn, SourceError> {
+        let series = match cells {
+            Decoded::Text(text) => return Ok(text),
+            Decoded::Series(series) => series,
+        };
         let text = match series.dtype() {
             DataType::String => series,
             DataType::Null | DataType::Binary | DataType::Categorical(..) | DataType::Enum(..) => {
@@ -127,24 +187,22 @@ impl Frame<'_> {
         let cells = text.str().map_err(|_| self.wrong_type(column, text.dtype(), "text"))?;
         let mut coded = TextColumn::default();
         coded.codes.reserve(cells.len());
-        cells.iter().for_each(|cell| coded.push(cell));
+        cells.downcast_iter().for_each(|chunk| code_views(chunk, &mut coded));
         Ok(coded)
     }
 
     fn optional_text(&self, column: &'static str) -> Result<Option<TextColumn>, SourceError> {
-        match self.frame.column(column) {
-            Ok(_) => self.text(column).map(Some),
-            Err(_) => Ok(None),
-        }
+        let cells = self.source.column(column)?;
+        cells.map(|cells| self.text_of(column, cells)).transpose()
     }
 
-    fn integers(&self, column: &'static str) -> Result<Vec<Option<i64>>, SourceError> {
+    fn integers(&self, column: &'static str) -> Result<Numbers<i64>, SourceError> {
         let series = self.series(column)?;
         let kind = series.dtype();
         if kind.is_integer() || kind.is_null() {
             let wide = self.cast(&series, column, &DataType::Int64)?;
             let cells = wide.i64().map_err(|_| self.wrong_type(column, kind, "an integer"))?;
-            return Ok(cells.iter().collect());
+            return Ok(numbers(cells, |number| number));
         }
         if kind.is_float() {
             let wide = self.cast(&series, column, &DataType::Float64)?;
@@ -157,7 +215,7 @@ impl Frame<'_> {
         Err(self.wrong_type(column, kind, "an integer"))
     }
 
-    fn times(&self, column: &'static str) -> Result<Vec<Option<Micros>>, SourceError> {
+    fn times(&self, column: &'static str) -> Result<Numbers<Micros>, SourceError> {
         const EXPECTED: &str = "a DateTime, epoch seconds or text";
         let series = self.series(column)?;
         let kind = series.dtype();
@@ -179,38 +237,47 @@ impl Frame<'_> {
         };
         let ticks = self.cast(&series.to_physical_repr(), column, &DataType::Int64)?;
         let cells = ticks.i64().map_err(|_| self.wrong_type(column, kind, EXPECTED))?;
-        Ok(cells.iter().map(|cell| cell.map(to_micros)).collect())
+        Ok(numbers(cells, to_micros))
     }
 
-    /// The first element of each list, and every element of the lists that a row `keeps`.
+    /// The first element of each list, and every element of the lists that a row `keeps`; of none without it.
     fn values(
         &self,
         column: &'static str,
-        keeps: &dyn Fn(usize) -> bool,
-    ) -> Result<(Vec<Option<f64>>, Lists), SourceError> {
+        series: &Series,
+        keeps: Option<&dyn Fn(usize) -> bool>,
+    ) -> Result<(Numbers<f64>, Lists), SourceError> {
         const EXPECTED: &str = "an array of numbers";
-        let series = self.series(column)?;
         match series.dtype() {
             DataType::List(inner) if inner.is_primitive_numeric() || inner.is_null() => {
-                let wide = self.cast(&series, column, &DataType::List(Box::new(DataType::Float64)))?;
+                let wide = self.cast(series, column, &DataType::List(Box::new(DataType::Float64)))?;
                 let lists = wide
                     .list()
                     .map_err(|_| self.wrong_type(column, wide.dtype(), EXPECTED))?;
-                let mut first = Vec::with_capacity(lists.len());
+                let mut first = Numbers::default();
                 let mut kept = Lists::default();
                 for lists in lists.downcast_iter() {
                     let cells = lists
                         .values()
                         .as_any()
-                        .downcast_ref::<polars_arrow::array::PrimitiveArray<f64>>()
+                        .downcast_ref::<PrimitiveArray<f64>>()
                         .ok_or_else(|| self.wrong_type(column, series.dtype(), EXPECTED))?;
+                    // Rows of timers and groups have one element each.
+                    if let Some(seconds) =
+                        elements_of_single(lists, cells).filter(|_| keeps.is_none() && first.is_empty())
+                    {
+                        first = Numbers::from(seconds.to_vec());
+                        continue;
+                    }
                     for (row, ends) in lists.offsets().as_slice().windows(2).enumerate() {
                         let null = lists.validity().is_some_and(|valid| !valid.get_bit(row));
                         let cells_of = if null { 0..0 } else { ends[0] as usize..ends[1] as usize };
-                        let keeps = keeps(first.len());
+                        let keeps_it = keeps.is_some_and(|keeps| keeps(first.len()));
                         first.push(cells_of.clone().next().and_then(|place| cells.get(place)));
-                        let all = cells_of.filter(|_| keeps);
-                        kept.push(all.map(|place| cells.get(place).unwrap_or(f64::NAN)));
+                        if keeps.is_some() {
+                            let all = cells_of.filter(|_| keeps_it);
+                            kept.push(all.map(|place| cells.get(place).unwrap_or(f64::NAN)));
+                        }
                     }
                 }
                 Ok((first, kept))
@@ -218,18 +285,62 @@ impl Frame<'_> {
             DataType::String => {
                 let expected = "an array of numbers, or text like [0.1,0.2]";
                 let wrong = || self.wrong_type(column, series.dtype(), expected);
-                let mut first = Vec::with_capacity(series.len());
+                let mut first = Numbers::default();
                 let mut kept = Lists::default();
                 for (row, cell) in series.str().map_err(|_| wrong())?.iter().enumerate() {
                     first.push(cell.map_or(Ok(None), first_of_text_array).map_err(|_| wrong())?);
-                    kept.push(cell.filter(|_| keeps(row)).into_iter().flat_map(all_of_text_array));
+                    if let Some(keeps) = keeps {
+                        kept.push(cell.filter(|_| keeps(row)).into_iter().flat_map(all_of_text_array));
+                    }
                 }
                 Ok((first, kept))
             }
-            DataType::Null => Ok((vec![None; series.len()], Lists::default())),
+            DataType::Null => Ok((std::iter::repeat_n(None, series.len()).collect(), Lists::default())),
             other => Err(self.wrong_type(column, other, EXPECTED)),
         }
     }
+}
+
+/// Numbers of a column whose gaps stay gaps.
+fn numbers(cells: &Int64Chunked, of: impl Fn(i64) -> i64) -> Numbers<i64> {
+    if cells.null_count() > 0 {
+        return cells.iter().map(|cell| cell.map(&of)).collect();
+    }
+    let mut numbers = Vec::with_capacity(cells.len());
+    for chunk in cells.downcast_iter() {
+        numbers.extend(chunk.values().iter().map(|&cell| of(cell)));
+    }
+    Numbers::from(numbers)
+}
+
+/// Appends a chunk's cells to a column. A decoded dictionary gives equal cells equal views, of which only new ones are
+/// looked at: what is compared a row is a number.
+fn code_views(chunk: &Utf8ViewArray, column: &mut TextColumn) {
+    let mut known = FxHashMap::<u128, u32>::default();
+    let mut above: Option<(u128, u32)> = None;
+    let validity = chunk.validity();
+    for (row, view) in chunk.views().iter().enumerate() {
+        if validity.is_some_and(|valid| !valid.get_bit(row)) {
+            column.codes.push(TextColumn::MISSING);
+            continue;
+        }
+        let view = view.as_u128();
+        let code = match above {
+            Some((same, code)) if same == view => code,
+            _ => *known.entry(view).or_insert_with(|| column.code(chunk.value(row))),
+        };
+        above = Some((view, code));
+        column.codes.push(code);
+    }
+}
+
+/// The elements of lists that hold one each, none of them null.
+fn elements_of_single<'a>(lists: &ListArray<i64>, cells: &'a PrimitiveArray<f64>) -> Option<&'a [f64]> {
+    let ends = lists.offsets().as_slice();
+    let single = ends.windows(2).all(|ends| ends[1] - ends[0] == 1);
+    let whole = lists.null_count() == 0 && cells.null_count() == 0;
+    let (first, last) = (*ends.first()? as usize, *ends.last()? as usize);
+    (single && whole).then(|| cells.values().get(first..last)).flatten()
 }
 
 /// A type's name without the crate's default formatting of frames.
@@ -284,9 +395,9 @@ mod tests {
             for rank in &ranks {
                 let frame = frame_with(time.clone(), rank.clone(), arrays(&[&[0.5, 0.25]]));
                 let rows = rows_of(Path::new("x"), &frame, Columns::Analysed).expect("rows");
-                assert_eq!(rows.timestamp, [Some(moment)], "{time:?}");
-                assert_eq!(rows.rank, [Some(5)], "{rank:?}");
-                assert_eq!(rows.value, [Some(0.5)]);
+                assert_eq!(rows.timestamp.whole(), Some(&[moment][..]), "{time:?}");
+                assert_eq!(rows.rank.whole(), Some(&[5][..]), "{rank:?}");
+                assert_eq!(rows.value.whole(), Some(&[0.5][..]));
             }
         }
     }
@@ -298,13 +409,13 @@ mod tests {
         let frame = frame_with(time.clone(), rank.clone(), arrays(&[&[], &[2.0]]));
         assert_eq!(
             rows_of(Path::new("x"), &frame, Columns::Analysed).expect("rows").value,
-            [None, Some(2.0)]
+            [None, Some(2.0)].into_iter().collect()
         );
         let text = Column::new("metric_values".into(), ["[]", "[0.5]"]);
         let frame = frame_with(time, rank, text);
         assert_eq!(
             rows_of(Path::new("x"), &frame, Columns::Analysed).expect("rows").value,
-            [None, Some(0.5)]
+            [None, Some(0.5)].into_iter().collect()
         );
     }
 
@@ -323,7 +434,7 @@ mod tests {
                 .and_then(|frame| frame.with_column(Column::new("subname".into(), ["forward-compute", "forward-recv"])))
                 .expect("columns of one length");
             let rows = rows_of(Path::new("x"), &frame, Columns::Analysed).expect("rows");
-            assert_eq!(rows.value, [Some(0.5), Some(2.0)]);
+            assert_eq!(rows.value.whole(), Some(&[0.5, 2.0][..]));
             assert!(rows.calls.get(0).is_empty());
             assert_eq!(rows.calls.get(1), [2.0, 2.5, 3.0, 3.25]);
         }

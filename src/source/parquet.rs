@@ -5,6 +5,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use polars::io::mmap::ReaderBytes;
 use polars::prelude::*;
 use polars_parquet::parquet::metadata::{FileMetadata, RowGroupMetadata};
 use polars_parquet::parquet::schema::types::{
@@ -13,26 +14,33 @@ use polars_parquet::parquet::schema::types::{
 use polars_parquet::parquet::statistics::Statistics;
 
 use super::columns::Columns;
+use super::decode::Decoder;
 use super::error::SourceError;
-use super::frame::{rows_of, wanted_columns};
+use super::frame::{ColumnSource, Decoded, rows_from, wanted_columns};
 use super::guard::guarded;
 use super::rows::Rows;
 use super::scan::{Need, PartStatistics};
 use super::timestamp::{self, Micros};
 
-/// A slice of one row group that is worth reading.
+/// Row groups that together have no more rows are read together: each costs what is fixed.
+const SMALL_ROWS: usize = 1 << 16;
+
+/// Rows in a row that are worth reading: a slice of one row group, or some small ones together.
 #[derive(Debug)]
 pub(super) struct Part {
     path: Arc<PathBuf>,
-    /// The file's metadata cut down to this row group, so that the reader walks over no other.
-    metadata: Arc<FileMetadata>,
+    schema: Arc<ArrowSchema>,
+    /// The row groups that it lies in.
+    groups: Vec<RowGroupMetadata>,
     kind: Columns,
     columns: Arc<Vec<String>>,
     /// With a row of this metric in it, these columns are read instead.
     unless_metric: Option<(&'static str, Arc<Vec<String>>)>,
+    /// Number of the first of the row groups.
     row_group: usize,
+    /// First row, from the first of the row groups on.
     first_row: usize,
-    rows: usize,
+    pub(super) rows: usize,
     /// What it decodes to, about.
     pub(super) bytes: usize,
 }
@@ -58,7 +66,7 @@ pub(super) fn plan(
     let (keys, everything) = (Arc::new(keys.cloned().collect()), Arc::new(everything));
 
     let path = Arc::new(path.to_owned());
-    let (mut parts, mut skipped) = (Vec::new(), Vec::new());
+    let (mut parts, mut skipped) = (Vec::<Part>::new(), Vec::new());
     for (row_group, group) in metadata.row_groups.iter().enumerate() {
         let statistics = statistics_of(group, &metadata);
         let (columns, unless_metric) = match need(&statistics) {
@@ -70,19 +78,28 @@ pub(super) fn plan(
             Need::KeysUnlessMetric(metric) => (&keys, Some((metric, Arc::clone(&everything)))),
             Need::Everything => (&everything, None),
         };
-        let mut alone = FileMetadata::clone(&metadata);
-        alone.row_groups = vec![group.clone()];
-        alone.num_rows = group.num_rows();
-        let alone = Arc::new(alone);
         let bytes = match kind {
             Columns::Analysed => decoded_bytes(group, columns),
             Columns::Stored => decoded_bytes(group, columns).max(bytes_of_values(group)),
         };
         let batch = kind.batch(group.num_rows(), bytes);
+        let above = parts.last_mut().filter(|above| {
+            let alike =
+                Arc::ptr_eq(&above.columns, columns) && above.unless_metric.is_some() == unless_metric.is_some();
+            let next = above.row_group + above.groups.len() == row_group && above.first_row == 0;
+            alike && next && above.is_whole() && above.rows + group.num_rows() <= batch.min(SMALL_ROWS)
+        });
+        if let Some(above) = above {
+            above.groups.push(group.clone());
+            above.rows += group.num_rows();
+            above.bytes += bytes;
+            continue;
+        }
         for first_row in (0..group.num_rows()).step_by(batch) {
             parts.push(Part {
                 path: Arc::clone(&path),
-                metadata: Arc::clone(&alone),
+                schema: Arc::clone(&schema),
+                groups: vec![group.clone()],
                 kind,
                 columns: Arc::clone(columns),
                 unless_metric: unless_metric.clone(),
@@ -97,6 +114,11 @@ pub(super) fn plan(
 }
 
 impl Part {
+    /// Whether all rows of its row groups belong to it.
+    fn is_whole(&self) -> bool {
+        self.groups.iter().map(RowGroupMetadata::num_rows).sum::<usize>() == self.rows
+    }
+
     /// Reads and decodes the part.
     ///
     /// # Errors
@@ -112,20 +134,49 @@ impl Part {
     }
 
     fn read_columns(&self, columns: &[String]) -> Result<Rows, SourceError> {
-        let file = File::open(self.path.as_path()).map_err(SourceError::io(self.path.as_path()))?;
-        let frame = guarded(|| {
-            let mut reader = ParquetReader::new(file)
-                .read_parallel(ParallelStrategy::None)
-                .with_columns(Some(columns.to_vec()))
-                .with_slice(Some((self.first_row, self.rows)));
-            reader.set_metadata(Arc::clone(&self.metadata));
-            reader.finish()
+        let path = self.path.as_path();
+        let mut file = File::open(path).map_err(SourceError::io(path))?;
+        // Mapped for the time of a part only, so that what was read of a large file does not stay.
+        let bytes = guarded(|| match ReaderBytes::from(&mut file) {
+            ReaderBytes::Owned(bytes) => Ok(bytes),
+            ReaderBytes::Borrowed(_) => Err("it can't be mapped"),
+        });
+        let decoder = Decoder {
+            file: bytes.map_err(|reason| SourceError::corrupt(path, "the file", reason))?,
+            schema: &self.schema,
+            groups: &self.groups,
+            first_row: self.first_row,
+            rows: self.rows,
+        };
+        let source = PartColumns {
+            part: self,
+            decoder,
+            columns,
+        };
+        rows_from(path, &source, self.kind)
+    }
+}
+
+/// Those columns of a part that are asked for.
+struct PartColumns<'a> {
+    part: &'a Part,
+    decoder: Decoder<'a>,
+    columns: &'a [String],
+}
+
+impl ColumnSource for PartColumns<'_> {
+    fn column(&self, name: &str) -> Result<Option<Decoded>, SourceError> {
+        if !self.columns.iter().any(|column| column == name) {
+            return Ok(None);
+        }
+        self.decoder.column(name).map_err(|damage| {
+            let place = format!("row group {}", self.part.row_group + damage.group);
+            SourceError::corrupt(self.part.path.as_path(), place, damage.reason)
         })
-        .map_err(|reason| {
-            let place = format!("row group {}", self.row_group);
-            SourceError::corrupt(self.path.as_path(), place, reason)
-        })?;
-        rows_of(&self.path, &frame, self.kind)
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.columns.to_vec()
     }
 }
 

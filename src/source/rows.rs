@@ -3,6 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use super::calls::Lists;
+use super::numbers::Numbers;
 use super::timestamp::Micros;
 
 /// A text column as codes into the distinct words of this batch, in order of first appearance.
@@ -33,17 +34,26 @@ impl TextColumn {
             self.codes.push(last);
             return;
         }
-        let code = match self.lookup.get(cell) {
-            Some(&code) => code,
-            None => {
-                let code = self.words.len() as u32;
-                self.words.push(cell.to_owned());
-                self.lookup.insert(cell.to_owned(), code);
-                code
-            }
-        };
+        let code = self.code(cell);
         self.last = Some(code);
         self.codes.push(code);
+    }
+
+    /// The code of a word, which is appended to the words when it is new. No cell is.
+    pub(super) fn code(&mut self, word: &str) -> u32 {
+        if let Some(&code) = self.lookup.get(word) {
+            return code;
+        }
+        let code = self.words.len() as u32;
+        self.words.push(word.to_owned());
+        self.lookup.insert(word.to_owned(), code);
+        code
+    }
+
+    /// Whether every cell is the one word that there is.
+    #[must_use]
+    pub fn is_uniform(&self) -> bool {
+        self.words.len() == 1 && !self.codes.contains(&Self::MISSING)
     }
 
     /// The cell of a row, `None` where it is null.
@@ -55,11 +65,11 @@ impl TextColumn {
 
 /// A batch of rows in columns of equal length.
 ///
-/// `None` stands for a null or unreadable cell; a column that the source lacks altogether is `None` as a whole.
+/// A missing number or text stands for a null or unreadable cell; a column that the source lacks altogether is `None` as a whole.
 #[derive(Debug, Default, Clone)]
 pub struct Rows {
     /// When the row was written.
-    pub timestamp: Vec<Option<Micros>>,
+    pub timestamp: Numbers<Micros>,
     /// Job id.
     pub job: TextColumn,
     /// `megatron_timers`, `megatron_timers_trace` or `megatron_parallel_group_rank`.
@@ -67,15 +77,15 @@ pub struct Rows {
     /// Timer or parallel group.
     pub subname: TextColumn,
     /// 0-based rank.
-    pub rank: Vec<Option<i64>>,
+    pub rank: Numbers<i64>,
     /// Training step.
-    pub iteration: Vec<Option<i64>>,
+    pub iteration: Numbers<i64>,
     /// Machine.
     pub node: Option<TextColumn>,
     /// Run that wrote the row.
     pub rerun_uuid: Option<TextColumn>,
     /// First element of `metric_values`: seconds for a timer, position for a group. Empty when only keys were read.
-    pub value: Vec<Option<f64>>,
+    pub value: Numbers<f64>,
     /// All of `metric_values` where a row tells the single calls of a transfer ([`TRANSFERS`](crate::contract::timers::TRANSFERS)
     /// in [`TRACE`](crate::contract::metrics::TRACE) rows), seconds; no element for other rows. Of every row where
     /// [`Columns::Stored`](super::Columns::Stored) are read.

@@ -1,6 +1,6 @@
 //! The same rows give the same results, byte for byte but for the source line, from files and from a table.
 
-use crate::common::{Workdir, fixture};
+use crate::common::{Ran, Workdir, fixture};
 use crate::server::{Database, database};
 
 /// The result folder with what names the source made alike.
@@ -16,10 +16,49 @@ fn results(workdir: &Workdir, name: &str, source: &str) -> Vec<(String, String)>
         .collect()
 }
 
-/// Analyses a job from its file and from the table, whose results must be the same.
+/// Analyses a job from its file and from the table, whose results must be the same and there.
 fn compare(workdir: &Workdir, database: &Database, job: &str, flags: &[&str]) {
+    let (from_file, from_table) = both(workdir, database, job, flags);
+    for ran in [&from_file, &from_table] {
+        assert_eq!(ran.code, Some(0), "{job} {flags:?}: {ran:?}");
+    }
     let file = format!("{job}.parquet");
     let source = format!("clickhouse {} {}.megatron_metrics", database.server.url, database.name);
+    let (file, table) = (
+        results(workdir, "from-file", &file),
+        results(workdir, "from-table", &source),
+    );
+    assert!(
+        file.iter().any(|(name, _)| name == "summary.json"),
+        "{job} {flags:?}: {file:?}"
+    );
+    for (file, table) in file.iter().zip(&table) {
+        assert_eq!(file, table, "{job} {flags:?}");
+    }
+    assert_eq!(file.len(), table.len(), "{job} {flags:?}");
+}
+
+/// Asks for a window in which nothing is left: both must say so, with the same counts of what took the rows.
+fn compare_nothing(workdir: &Workdir, database: &Database, job: &str, flags: &[&str]) {
+    let (from_file, from_table) = both(workdir, database, job, flags);
+    let reason = |ran: &Ran| {
+        let reason = ran.stderr.lines().find(|line| line.contains("nothing of job"));
+        reason.unwrap_or_else(|| panic!("{job} {flags:?}: {ran:?}")).to_owned()
+    };
+    assert_eq!(
+        (from_file.code, from_table.code),
+        (Some(3), Some(3)),
+        "{from_file:?} {from_table:?}"
+    );
+    assert_eq!(reason(&from_file), reason(&from_table), "{job} {flags:?}");
+    for folder in ["from-file", "from-table"] {
+        assert!(!workdir.path(folder).exists(), "{folder} of {job} {flags:?}");
+    }
+}
+
+/// One analysis of the job's file and one of the table.
+fn both(workdir: &Workdir, database: &Database, job: &str, flags: &[&str]) -> (Ran, Ran) {
+    let file = format!("{job}.parquet");
     for folder in ["from-file", "from-table"] {
         let _ = std::fs::remove_dir_all(workdir.path(folder));
     }
@@ -34,20 +73,7 @@ fn compare(workdir: &Workdir, database: &Database, job: &str, flags: &[&str]) {
     };
     let from_file = with(&["analyze", "--out", "from-file"], &[&file]);
     let from_table = with(&["analyze", "--out", "from-table"], &["--job-id", job]);
-    assert_eq!(
-        from_file.code, from_table.code,
-        "{job} {flags:?}: {from_file:?} {from_table:?}"
-    );
-    if from_file.code == Some(0) {
-        let (file, table) = (
-            results(workdir, "from-file", &file),
-            results(workdir, "from-table", &source),
-        );
-        for (file, table) in file.iter().zip(&table) {
-            assert_eq!(file, table, "{job} {flags:?}");
-        }
-        assert_eq!(file.len(), table.len());
-    }
+    (from_file, from_table)
 }
 
 #[test]
@@ -95,7 +121,15 @@ fn ten_jobs_give_the_same_from_files_and_from_a_table() {
             job,
             &["--start", "2026-01-01 08:00:40.5", "--end", "2026-01-01 08:01:59"],
         );
-        compare(&workdir, &database, job, &["--end", "2001-01-01"]);
+        compare_nothing(&workdir, &database, job, &["--iterations", "100000-"]);
+        // Of a file that the end rules out by its statistics no row is read that could be counted.
+        let (from_file, from_table) = both(&workdir, &database, job, &["--end", "2001-01-01"]);
+        for ran in [from_file, from_table] {
+            assert!(
+                ran.code == Some(3) && ran.stderr.contains("error: no rows: "),
+                "{job}: {ran:?}"
+            );
+        }
     }
     // The lists of jobs too.
     let mut from_files = vec!["jobs"];

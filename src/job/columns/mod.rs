@@ -15,13 +15,13 @@ use super::JobError;
 use super::assemble::{Job, Tables, TimerTable, refuse_sparse, why_nothing_is_left, zeros};
 use super::collect::Collector;
 use super::counted::CountedRuns;
-use super::from_table::{GROUPS_PLACE, TIMERS_PLACE, TRACE_PLACE};
 use super::quality::DataQuality;
 use super::reduced::{DurationSums, Reduced};
 use super::runs::Runs;
 use super::window::Selection;
 use crate::contract::timers::TRANSFERS;
 use crate::source::clickhouse::{Columns, CountedRows, Table, Tally, Wanted, sent};
+use crate::source::fate::place;
 use crate::source::{Micros, SourceError};
 
 /// How much of the work on its rows is left to the server.
@@ -72,10 +72,10 @@ impl Summed {
 /// Sums the job's rows up, by several questions side by side.
 pub(super) fn sum_up(table: &Table, wanted: &Wanted<'_>) -> Result<Summed, SourceError> {
     std::thread::scope(|scope| {
-        let tallies = scope.spawn(|| table.tally(wanted, TIMERS_PLACE));
-        let ranks = scope.spawn(|| table.ranks(wanted, TIMERS_PLACE));
-        let timers = scope.spawn(|| table.subnames(wanted, TIMERS_PLACE));
-        let counted = table.count(wanted, Some(TIMERS_PLACE));
+        let tallies = scope.spawn(|| table.tally(wanted, place::TIMERS));
+        let ranks = scope.spawn(|| table.ranks(wanted, place::TIMERS));
+        let timers = scope.spawn(|| table.subnames(wanted, place::TIMERS));
+        let counted = table.count(wanted, Some(place::TIMERS));
         let (tallies, ranks, timers) = (joined(tallies), joined(ranks), joined(timers));
         Ok(Summed {
             timers: timers?,
@@ -107,17 +107,17 @@ pub(super) fn load(
     } = summed;
     let mut collector = Collector::new(selection);
     collector.job = Some(wanted.job.to_owned());
-    let (trace, others): (Vec<&CountedRows>, _) = counted.iter().partition(|rows| rows.metric == Some(TRACE_PLACE));
+    let (trace, others): (Vec<&CountedRows>, _) = counted.iter().partition(|rows| rows.metric == Some(place::TRACE));
     others.into_iter().for_each(|rows| collector.count(rows));
     let mut quality = DataQuality::default();
     let window = CountedWindow::new(tallies, &mut collector, selection, &mut quality);
     collector.quality.add(&quality);
-    if window.iterations.is_empty() {
+    if window.steps.iterations.is_empty() {
         let why = why_nothing_is_left(wanted.job, selection, &window.runs.runs, &collector.quality);
         return Err(SourceError::NoRows(why).into());
     }
-    let rows: u64 = window.rows.iter().sum();
-    let iterations = window.iterations.len();
+    let rows: u64 = window.steps.rows.iter().sum();
+    let iterations = window.steps.iterations.len();
     refuse_sparse(rows as usize, timers.len(), ranks.len(), iterations)?;
     let length = iterations_per_column(cells, ranks.len() * timers.len(), iterations);
     if length > 1 && whole {
@@ -126,10 +126,16 @@ pub(super) fn load(
     find_nodes(table, wanted, ranks, &window, &mut collector)?;
     let samples = if length == 1 {
         trace.into_iter().for_each(|rows| collector.count(rows));
-        table.pull(wanted, &[GROUPS_PLACE, TRACE_PLACE], counted, &mut collector, progress)?;
-        window.iterations.clone()
+        table.pull(
+            wanted,
+            &[place::GROUPS, place::TRACE],
+            counted,
+            &mut collector,
+            progress,
+        )?;
+        window.steps.iterations.clone()
     } else {
-        let transferring = table.iterations_with(wanted, TIMERS_PLACE, &TRANSFERS)?;
+        let transferring = table.iterations_with(wanted, place::TIMERS, &TRANSFERS)?;
         let samples = samples(&window, length, &transferring);
         pull_sampled(table, wanted, counted, &samples, &mut collector, progress)?;
         samples
@@ -162,7 +168,7 @@ fn samples(window: &CountedWindow, length: usize, transferring: &[i64]) -> Vec<i
         let transfers = |iteration: &&i64| transferring.binary_search(iteration).is_ok();
         column.iter().find(transfers).or(column.first()).copied()
     };
-    window.iterations.chunks(length).filter_map(of_column).collect()
+    window.steps.iterations.chunks(length).filter_map(of_column).collect()
 }
 
 /// Finds each rank's node: that of its latest row. Rows of the last iteration tell it, but for ranks that have none there.
@@ -177,12 +183,12 @@ fn find_nodes(
         return Ok(());
     }
     let lately = Wanted {
-        start: window.times.iter().map(|&(first, _)| first).max(),
+        start: window.steps.times.iter().map(|&(first, _)| first).max(),
         ..wanted.clone()
     };
-    let placed = window.note_nodes(table.placed(&lately, TIMERS_PLACE)?, collector);
+    let placed = window.note_nodes(table.placed(&lately, place::TIMERS)?, collector);
     if ranks.iter().any(|rank| !placed.contains(rank)) {
-        window.note_nodes(table.placed(wanted, TIMERS_PLACE)?, collector);
+        window.note_nodes(table.placed(wanted, place::TIMERS)?, collector);
     }
     Ok(())
 }
@@ -196,8 +202,8 @@ fn pull_sampled(
     collector: &mut Collector<'_>,
     progress: &dyn Fn(u64),
 ) -> Result<(), SourceError> {
-    if !counted.iter().any(|rows| rows.metric == Some(TRACE_PLACE)) {
-        return table.pull(wanted, &[GROUPS_PLACE], counted, collector, progress);
+    if !counted.iter().any(|rows| rows.metric == Some(place::TRACE)) {
+        return table.pull(wanted, &[place::GROUPS], counted, collector, progress);
     }
     // Beyond what a query can list, none are read.
     let listed = if sampled.len() <= Columns::MOST_LISTED {
@@ -209,18 +215,18 @@ fn pull_sampled(
         sampled: Some(listed),
         ..wanted.clone()
     };
-    let counted = table.count(&wanted, Some(TIMERS_PLACE))?;
-    let few = sent(&counted, TRACE_PLACE) <= TRACE_ROWS;
-    for rows in counted.iter().filter(|rows| rows.metric == Some(TRACE_PLACE)) {
+    let counted = table.count(&wanted, Some(place::TIMERS))?;
+    let few = sent(&counted, place::TRACE) <= TRACE_ROWS;
+    for rows in counted.iter().filter(|rows| rows.metric == Some(place::TRACE)) {
         collector.count(rows);
         if !few {
             collector.leave_out_trace(rows);
         }
     }
     let metrics: &[usize] = if few {
-        &[GROUPS_PLACE, TRACE_PLACE]
+        &[place::GROUPS, place::TRACE]
     } else {
-        &[GROUPS_PLACE]
+        &[place::GROUPS]
     };
     table.pull(&wanted, metrics, &counted, collector, progress)
 }
@@ -257,22 +263,34 @@ fn assemble(
     let mut ranks = reader.ranks.to_vec();
     without_empty_ranks(&mut ranks, &rank_has_row, &mut timers, &mut sums);
     collector.quality.zero_durations = if length > 1 { zeros_of_columns } else { zeros(&timers) };
-    let columns = window.iterations.chunks(length);
+    let columns = window.steps.iterations.chunks(length);
     let latest = |times: &[(Micros, Micros)]| times.iter().map(|&(_, last)| last).max();
     let tables = Tables {
         ranks,
         iterations: columns.clone().filter_map(|column| column.first().copied()).collect(),
-        iteration_times: window.times.chunks(length).filter_map(latest).collect(),
+        iteration_times: window.steps.times.chunks(length).filter_map(latest).collect(),
         timers,
         sampled: reader.samples.to_vec(),
     };
     let quality = collector.quality.clone();
     // Trace rows may name runs that have no timer row.
-    let names = &collector.runs.names;
+    let names = &collector.runs.names.clone();
     let runs = Runs::new(names, &collector.extents, selection.warmup);
-    let counting = window.run_of.iter().copied().zip(window.iterations.iter().copied());
+    let counting = window
+        .steps
+        .run_of
+        .iter()
+        .copied()
+        .zip(window.steps.iterations.iter().copied());
     let counts = CountedRuns::new(counting, &runs, selection.rerun.as_ref(), names);
-    let job = Job::of_tables(tables, &collector, selection, &counts, &window.kept, (&runs, quality))?;
+    let job = Job::of_tables(
+        tables,
+        &mut collector,
+        selection,
+        &counts,
+        &window.steps.runs,
+        (&runs, quality),
+    )?;
     let reduced = steps.map(|steps| {
         Box::new(Reduced {
             length,

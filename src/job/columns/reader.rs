@@ -5,7 +5,6 @@ use std::ops::Range;
 use ndarray::Array2;
 
 use super::super::assemble::{Job, TimerTable};
-use super::super::from_table::TIMERS_PLACE;
 use super::super::quality::DataQuality;
 use super::super::step_time;
 use super::super::topology::Topology;
@@ -15,6 +14,7 @@ use super::window::CountedWindow;
 use crate::contract::timers::{COLLECTIVES, is_transfer};
 use crate::source::SourceError;
 use crate::source::clickhouse::{Columns, RankColumns, RankRows, Stands, Table, Wanted};
+use crate::source::fate::place;
 
 /// Rows that one query passes on at most: what the server's memory holds.
 const ROWS_AT_ONCE: usize = 1 << 22;
@@ -45,21 +45,21 @@ pub(super) struct Reader<'a> {
 
 impl Reader<'_> {
     fn columns(&self) -> usize {
-        self.window.iterations.len().div_ceil(self.length)
+        self.window.steps.iterations.len().div_ceil(self.length)
     }
 
     /// The window in parts that a query can hold.
     fn parts(&self) -> Vec<Part> {
         let window = self.window;
-        let rows = window.rows.iter().sum::<u64>() as usize;
+        let rows = window.steps.rows.iter().sum::<u64>() as usize;
         let cells = self.timers.len() * self.ranks.len() * self.columns();
         let (held, most) = if self.length == 1 {
             (rows, ROWS_AT_ONCE)
         } else {
             (cells, CELLS_AT_ONCE)
         };
-        let one_run = window.run_of.windows(2).all(|pair| pair[0] == pair[1]);
-        let iterations = if one_run && Columns::are_gapless(&window.iterations) {
+        let one_run = window.steps.run_of.windows(2).all(|pair| pair[0] == pair[1]);
+        let iterations = if one_run && Columns::are_gapless(&window.steps.iterations) {
             Columns::MOST
         } else {
             Columns::MOST_LISTED
@@ -112,7 +112,7 @@ impl Reader<'_> {
             first_column: part.first_column,
             ..Slab::default()
         };
-        let from = (self.wanted, TIMERS_PLACE);
+        let from = (self.wanted, place::TIMERS);
         if self.length == 1 {
             let add = |slab: &mut Slab, line: &RankRows| slab.add_rows(self.ranks, part.columns, line);
             return once_if_repeated(|repeated| self.table.rank_rows(from, &columns, repeated, begin, add));
@@ -125,12 +125,12 @@ impl Reader<'_> {
     pub fn steps(&self, repeated: bool) -> Result<Job, SourceError> {
         let names = step_time::timers(|name| self.timers.iter().any(|timer| timer == name));
         let parts = if names.is_empty() { Vec::new() } else { self.parts() };
-        let mut seconds = Array2::from_elem((1, self.window.iterations.len()), f64::NAN);
+        let mut seconds = Array2::from_elem((1, self.window.steps.iterations.len()), f64::NAN);
         for part in parts {
             let asked = Asked::new(self, part, &names);
             let columns = asked.columns(self, part);
-            for step in self.table.longest((self.wanted, TIMERS_PLACE), &columns, repeated)? {
-                if let Ok(place) = self.window.iterations.binary_search(&step.iteration_number) {
+            for step in self.table.longest((self.wanted, place::TIMERS), &columns, repeated)? {
+                if let Ok(place) = self.window.steps.iterations.binary_search(&step.iteration_number) {
                     seconds[(0, place)] = step.seconds;
                 }
             }
@@ -143,8 +143,8 @@ impl Reader<'_> {
             id: self.wanted.job.to_owned(),
             ranks: vec![0],
             nodes: vec![String::new()],
-            iterations: self.window.iterations.clone(),
-            iteration_times: self.window.times.iter().map(|&(_, last)| last).collect(),
+            iterations: self.window.steps.iterations.clone(),
+            iteration_times: self.window.steps.times.iter().map(|&(_, last)| last).collect(),
             timers: timer.into_iter().collect(),
             calls: Vec::new(),
             topology: Topology::unknown(&[0]),
@@ -180,7 +180,7 @@ struct Asked<'a> {
 impl<'a> Asked<'a> {
     fn new(reader: &'a Reader<'_>, part: Part, timers: &'a [&'a str]) -> Self {
         let run = |&run: &u32| reader.window.run_names[run as usize].as_str();
-        let iterations = &reader.window.iterations[part.iterations(reader)];
+        let iterations = &reader.window.steps.iterations[part.iterations(reader)];
         // Whole columns need none.
         let of_part = if reader.length > 1 { part.columns } else { 0 };
         let samples = reader.samples.iter().skip(part.first_column).take(of_part);
@@ -193,14 +193,17 @@ impl<'a> Asked<'a> {
                 .collect(),
             timers,
             stands: timers.iter().map(|timer| stands_for(timer) as u8).collect(),
-            runs: reader.window.run_of[part.iterations(reader)].iter().map(run).collect(),
+            runs: reader.window.steps.run_of[part.iterations(reader)]
+                .iter()
+                .map(run)
+                .collect(),
         }
     }
 
     fn columns(&'a self, reader: &'a Reader<'_>, part: Part) -> Columns<'a> {
         let window = reader.window;
         let iterations = part.iterations(reader);
-        let times = &window.times[iterations.clone()];
+        let times = &window.steps.times[iterations.clone()];
         let first = times.iter().map(|&(first, _)| first).min();
         let last = times.iter().map(|&(_, last)| last).max();
         // Other timers' rows are counted too: of some timers there may be fewer.
@@ -213,11 +216,11 @@ impl<'a> Asked<'a> {
             length: reader.length,
             samples: &self.samples,
             counted: if all {
-                window.rows[iterations.clone()].iter().sum()
+                window.steps.rows[iterations.clone()].iter().sum()
             } else {
                 0
             },
-            iterations: &window.iterations[iterations],
+            iterations: &window.steps.iterations[iterations],
         }
     }
 }
@@ -226,7 +229,7 @@ impl Part {
     /// Its iterations, by place.
     fn iterations(self, reader: &Reader<'_>) -> Range<usize> {
         let end = (self.first_column + self.columns) * reader.length;
-        self.first_column * reader.length..end.min(reader.window.iterations.len())
+        self.first_column * reader.length..end.min(reader.window.steps.iterations.len())
     }
 }
 

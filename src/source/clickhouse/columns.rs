@@ -13,7 +13,8 @@ use super::Table;
 use super::error::Failure;
 use super::pull::Wanted;
 use super::session::Attempt;
-use super::tally::{From, USABLE, bound, rows};
+use super::tally::{From, bound, rows};
+use super::window;
 use crate::source::{Micros, SourceError};
 
 /// Columns of so many iterations show a repeated row in the bits of one integer.
@@ -154,10 +155,11 @@ impl Table {
         begin: impl Fn() -> T,
         add: impl Fn(&mut T, &RankRows),
     ) -> Result<T, SourceError> {
-        let From { with, from } = self.once(wanted, columns, repeated);
+        let From { with, from } = self.once((wanted, metric), columns, repeated);
         let sql = format!(
-            "{with} SELECT q AS timer, rank_code AS rank_number, groupArray(toUInt16(p)) AS places, \
-             groupArray(x) AS seconds, toUInt32(sum(w)) AS row_count {from} GROUP BY q, rank_code"
+            "{with} SELECT timer_place AS timer, rank_code AS rank_number, groupArray(toUInt16(step_place)) AS places, \
+             groupArray(duration) AS seconds, toUInt32(sum(stands_for_rows)) AS row_count {from} \
+             GROUP BY timer_place, rank_code"
         );
         self.fold(&sql, (wanted, metric), columns, begin, add, |line| {
             line.row_count.into()
@@ -180,24 +182,28 @@ impl Table {
         let distinct = if repeated {
             "count()"
         } else if columns.length <= BITS {
-            "toUInt64(bitCount(groupBitOr(bitShiftLeft(toUInt64(1), toUInt8(p % {length:UInt32})))))"
+            "toUInt64(bitCount(groupBitOr(bitShiftLeft(toUInt64(1), toUInt8(step_place % {length:UInt32})))))"
         } else {
-            "uniqExact(p)"
+            "uniqExact(step_place)"
         };
-        let From { with, from } = self.once(wanted, columns, repeated);
+        let From { with, from } = self.once((wanted, metric), columns, repeated);
         let sql = format!(
-            "SELECT q AS timer, rank_code AS rank_number, groupArray(b) AS places, groupArray(cell) AS seconds, \
-             toUInt32(sum(c)) AS row_count, toUInt32(sum(d)) AS distinct, toUInt32(sum(z)) AS zeros, \
-             toFloat64(sum(grains)) / {GRAIN} AS total, min(lo) AS least, max(hi) AS most \
-             FROM ({with} SELECT q, rank_code, toUInt16(intDiv(p, {{length:UInt32}})) AS b, sum(w) AS c, {distinct} AS d, countIf(x = 0) AS z, \
-             sum(toInt128(least(x, {MOST}) * {GRAIN})) AS grains, \
-             min(if(x > 0, x, inf)) AS lo, max(x) AS hi, max(if(p IN {{samples:Array(UInt16)}}, x, -1.)) AS sampled, \
-             {{stands:Array(UInt8)}}[q + 1] AS stands_for, \
-             multiIf(stands_for = {sample}, if(sampled < 0, nan, sampled), hi = 0, 0., stands_for = {shortest}, lo, \
-             toFloat64(grains) / {GRAIN} / (toInt64(d) - toInt64(z))) AS cell \
-             {from} GROUP BY q, rank_code, b) GROUP BY q, rank_code",
+            "SELECT timer_place AS timer, rank_code AS rank_number, groupArray(column_place) AS places, \
+             groupArray(cell) AS seconds, toUInt32(sum(column_rows)) AS row_count, \
+             toUInt32(sum(column_distinct)) AS distinct, toUInt32(sum(column_zeros)) AS zeros, \
+             toFloat64(sum(grains)) / {GRAIN} AS total, min(shortest) AS least, max(longest) AS most \
+             FROM ({with} SELECT timer_place, rank_code, toUInt16(intDiv(step_place, {{length:UInt32}})) AS column_place, \
+             sum(stands_for_rows) AS column_rows, {distinct} AS column_distinct, countIf(duration = 0) AS column_zeros, \
+             sum(toInt128(least(duration, {MOST}) * {GRAIN})) AS grains, \
+             min(if(duration > 0, duration, inf)) AS shortest, max(duration) AS longest, \
+             max(if(step_place IN {{samples:Array(UInt16)}}, duration, -1.)) AS sampled, \
+             {{stands:Array(UInt8)}}[timer_place + 1] AS stands_for, \
+             multiIf(stands_for = {sample}, if(sampled < 0, nan, sampled), longest = 0, 0., \
+             stands_for = {shortest_stands}, shortest, \
+             toFloat64(grains) / {GRAIN} / (toInt64(column_distinct) - toInt64(column_zeros))) AS cell \
+             {from} GROUP BY timer_place, rank_code, column_place) GROUP BY timer_place, rank_code",
             sample = Stands::Sample as u8,
-            shortest = Stands::Shortest as u8,
+            shortest_stands = Stands::Shortest as u8,
         );
         self.fold(&sql, (wanted, metric), columns, begin, add, |line| {
             line.row_count.into()
@@ -214,15 +220,16 @@ impl Table {
         columns: &Columns<'_>,
         repeated: bool,
     ) -> Result<Vec<Longest>, SourceError> {
-        let From { with, from } = self.once(wanted, columns, repeated);
+        let From { with, from } = self.once((wanted, metric), columns, repeated);
         let sql = match columns.timers {
             [_] => format!(
-                "{with} SELECT i AS iteration_number, max(x) AS seconds, count() OVER () AS answer_rows \
-                 {from} GROUP BY i HAVING seconds > 0 ORDER BY i"
+                "{with} SELECT row_iteration AS iteration_number, max(duration) AS seconds, count() OVER () AS answer_rows {from} \
+                 GROUP BY row_iteration HAVING seconds > 0 ORDER BY row_iteration"
             ),
             timers => format!(
-                "SELECT iteration_number, max(whole) AS seconds, count() OVER () AS answer_rows FROM ({with} SELECT i AS iteration_number, sum(x) AS whole \
-                 {from} GROUP BY rank_code, i HAVING countIf(x > 0) = {}) GROUP BY iteration_number ORDER BY iteration_number",
+                "SELECT iteration_number, max(whole) AS seconds, count() OVER () AS answer_rows FROM ({with} \
+                 SELECT row_iteration AS iteration_number, sum(duration) AS whole \
+                 {from} GROUP BY rank_code, row_iteration HAVING countIf(duration > 0) = {}) GROUP BY iteration_number ORDER BY iteration_number",
                 timers.len()
             ),
         };
@@ -233,53 +240,55 @@ impl Table {
         Ok(lines)
     }
 
-    /// Timer `q` by place, `rank_code`, iteration `i`, its place `p`, time `t` and duration `x` of each row that
+    /// `timer_place`, `rank_code`, `row_iteration`, its place `step_place`, `row_micros` and `duration` of each row that
     /// counts. Timer, rank and place are as narrow as they can be: the server groups by them.
-    fn counting(&self, wanted: &Wanted<'_>, columns: &Columns<'_>) -> From {
+    fn counting(&self, (wanted, metric): (&Wanted<'_>, usize), columns: &Columns<'_>) -> From {
         let iterations = columns.iterations;
         let (first, last) = (iterations.first(), iterations.last());
         let (first, last) = (first.copied().unwrap_or_default(), last.copied().unwrap_or_default());
         let place = if columns.is_plain() {
-            format!("i - {first}")
+            format!("row_iteration - {first}")
         } else {
-            "transform(i, {numbers:Array(Int64)}, {places:Array(Int64)}, toInt64(-1))".to_owned()
+            "transform(row_iteration, {numbers:Array(Int64)}, {places:Array(Int64)}, toInt64(-1))".to_owned()
         };
         // The code of the row's run is that of the run from which its iteration counts.
         let of_that_run = if columns.is_plain() {
-            "u = {run:String}"
+            "row_run = {run:String}"
         } else {
-            "transform(u, {run_names:Array(String)}, {run_codes:Array(Int64)}, toInt64(-1)) \
-             = transform(i, {numbers:Array(Int64)}, {run_of:Array(Int64)}, toInt64(-2))"
+            "transform(row_run, {run_names:Array(String)}, {run_codes:Array(Int64)}, toInt64(-1)) \
+             = transform(row_iteration, {numbers:Array(Int64)}, {run_of:Array(Int64)}, toInt64(-2))"
         };
         let times = self.layout.between(Some(columns.times.0), Some(columns.times.1));
         let counts = format!(
-            " AND iteration >= {first} AND iteration <= {last}{times} AND q != {NOT_ASKED} AND p >= 0 AND {of_that_run} \
-             AND {USABLE}"
+            " AND iteration >= {first} AND iteration <= {last}{times} AND timer_place != {NOT_ASKED} AND step_place >= 0 \
+             AND {of_that_run} AND {}",
+            window::is_usable()
         );
-        let From { with, from } = rows(&self.layout, wanted, &counts);
+        let From { with, from } = rows(&self.layout, wanted, metric, &counts);
         From {
             with: format!(
-                "{with}, toUInt16(transform(s, {{timers:Array(String)}}, {{codes:Array(UInt16)}}, toUInt16({NOT_ASKED}))) \
-                 AS q, toUInt32(r) AS rank_code, {place} AS p, assumeNotNull(v) AS x, toUInt64(1) AS w"
+                "{with}, toUInt16(transform(row_subname, {{timers:Array(String)}}, {{codes:Array(UInt16)}}, toUInt16({NOT_ASKED}))) \
+                 AS timer_place, toUInt32(row_rank) AS rank_code, {place} AS step_place, \
+                 assumeNotNull(row_value) AS duration, toUInt64(1) AS stands_for_rows"
             ),
             from,
         }
     }
 
-    /// The same, without those that another one repeats later where there are `repeated` ones; `w` is how many rows each
-    /// stands for, itself counted.
-    fn once(&self, wanted: &Wanted<'_>, columns: &Columns<'_>, repeated: bool) -> From {
-        let counting = self.counting(wanted, columns);
+    /// The same, without those that another one repeats later where there are `repeated` ones; `stands_for_rows`
+    /// is how many rows each stands for, itself counted.
+    fn once(&self, (wanted, metric): (&Wanted<'_>, usize), columns: &Columns<'_>, repeated: bool) -> From {
+        let counting = self.counting((wanted, metric), columns);
         if !repeated {
             return counting;
         }
         let From { with, from } = counting;
         let latest = format!(
-            "{with} SELECT q, rank_code, i, p, argMax(x, (t, x)) AS latest, count() AS rows_of_it {from} \
-             GROUP BY q, rank_code, i, p"
+            "{with} SELECT timer_place, rank_code, row_iteration, step_place, argMax(duration, (row_micros, duration)) AS latest, \
+             count() AS rows_of_it {from} GROUP BY timer_place, rank_code, row_iteration, step_place"
         );
         From {
-            with: "WITH latest AS x, rows_of_it AS w".to_owned(),
+            with: "WITH latest AS duration, rows_of_it AS stands_for_rows".to_owned(),
             from: format!("FROM ({latest})"),
         }
     }

@@ -10,9 +10,11 @@ use polars::prelude::*;
 use super::Table;
 use super::error::Failure;
 use super::layout::Layout;
-use super::pull::{Wanted, WantedMetric};
+use super::pull::Wanted;
 use super::session::Attempt;
+use super::window;
 use crate::source::SourceError;
+use crate::source::fate::WantedMetric;
 use crate::source::guard::guarded;
 
 /// What an export wrote.
@@ -128,16 +130,20 @@ fn columns(layout: &Layout) -> String {
     columns.join(", ")
 }
 
-/// Rows of parallel groups are written once, at a run's beginning: neither start nor iterations apply to them.
+/// The conditions of the window, of rows that say when they were written and of which iteration they are.
 fn in_window(layout: &Layout, wanted: &Wanted<'_>) -> String {
-    let mut windowed = layout.between(wanted.start, None);
-    if wanted.iterations != (None, None) {
-        windowed += " AND iteration >= {first:Int64} AND iteration <= {last:Int64}";
-    }
-    format!(
-        "(1{} AND (metric_name IN {{whole:Array(String)}} OR (1{windowed})))",
-        layout.between(None, wanted.end)
-    )
+    let all = |conditions: Vec<Option<String>>| {
+        let asked: Vec<String> = conditions.into_iter().flatten().collect();
+        if asked.is_empty() {
+            "1".to_owned()
+        } else {
+            asked.join(" AND ")
+        }
+    };
+    let iterations = (wanted.iterations != (None, None)).then(|| window::in_iterations().to_owned());
+    let windowed = all(vec![window::from_start(layout, wanted), iterations]);
+    let until_end = all(vec![window::until_end(layout, wanted)]);
+    format!("({until_end} AND (metric_name IN {{whole:Array(String)}} OR ({windowed})))")
 }
 
 fn condition(layout: &Layout, wanted: &Wanted<'_>) -> String {

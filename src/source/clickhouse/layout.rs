@@ -244,8 +244,13 @@ fn shards_table(engine: &str) -> Option<(String, String)> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
+
+    /// A table's usual layout.
+    pub fn layout() -> Layout {
+        Layout::of(columns("DateTime('UTC')", "Array(Float64)"), false).expect("a layout")
+    }
 
     fn columns(timestamp: &str, values: &str) -> Vec<Column> {
         [

@@ -73,12 +73,12 @@ fn row_of(rows: &Rows, place: usize) -> Row<'_> {
         column.as_ref()?.get(place)
     }
     Row {
-        micros: rows.timestamp[place],
+        micros: rows.timestamp.get(place),
         job: rows.job.get(place),
         metric_name: rows.metric_name.get(place),
         subname: rows.subname.get(place),
-        rank: rows.rank[place],
-        iteration: rows.iteration[place],
+        rank: rows.rank.get(place),
+        iteration: rows.iteration.get(place),
         node: cell(&rows.node, place),
         cluster: cell(&rows.cluster, place),
         run: cell(&rows.rerun_uuid, place),

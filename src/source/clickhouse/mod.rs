@@ -22,6 +22,7 @@ mod replay;
 mod session;
 mod settings;
 mod tally;
+mod window;
 
 use super::error::SourceError;
 use super::scan::Scan;
@@ -30,13 +31,13 @@ use layout::Layout;
 use session::Session;
 
 pub use columns::{Columns, Longest, RankColumns, RankRows, Stands};
-pub use counts::{CountedRows, Reason, sent};
+pub use counts::{CountedRows, sent};
 pub use ddl::{Place, statements};
 pub use error::{Failure, ServerError};
 pub use export::Exported;
 pub use jobs::{JobLine, Metrics};
 pub use load::Loaded;
-pub use pull::{Wanted, WantedMetric};
+pub use pull::Wanted;
 pub use replay::{Replay, Replayed};
 pub use session::Notice;
 pub use settings::{Address, AddressError, DEFAULT_TABLE, Secret, ServerSettings};

@@ -11,22 +11,11 @@ use super::error::{Failure, ServerError};
 use super::layout::{Layout, NULL};
 use super::session::{Attempt, Session};
 use super::tally::{self, From};
+use crate::source::fate::WantedMetric;
 use crate::source::{Micros, Rows, Scan, SourceError, TextColumn};
 
 /// Rows a batch holds: about 6 MB, of which four are under way for each metric.
 const BATCH_ROWS: usize = 1 << 16;
-
-/// A metric whose rows are wanted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct WantedMetric {
-    /// Its `metric_name`.
-    pub name: &'static str,
-    /// Whether the start and the iterations apply to its rows, or only the end.
-    pub windowed: bool,
-    /// The subnames of which rows are sent, with all of their values; rows of others, and rows without a value, are not
-    /// needed. `None`: rows of every subname are sent, with their first value.
-    pub lists: Option<&'static [&'static str]>,
-}
 
 /// Which rows are wanted.
 #[derive(Debug, Clone)]
@@ -185,7 +174,7 @@ async fn send_rows(
     passed: &SyncSender<usize>,
 ) -> Result<u64, Failure> {
     let metric = &wanted.metrics[place];
-    let sql = statement(layout, wanted, metric);
+    let sql = statement(layout, wanted, place);
     let query = tally::bound(attempt, &sql, wanted, place)
         .param("lists", metric.lists.unwrap_or_default())
         .param("sampled", wanted.sampled.unwrap_or_default());
@@ -217,22 +206,15 @@ async fn send_rows(
     Ok(got)
 }
 
-fn statement(layout: &Layout, wanted: &Wanted<'_>, metric: &WantedMetric) -> String {
-    let (elements, needed) = match metric.lists {
-        Some(_) => (
-            ", arrayMap(element -> ifNull(toFloat64(element), nan), metric_values) AS elements",
-            " AND subname IN {lists:Array(String)} AND notEmpty(metric_values)",
-        ),
-        None => ("", ""),
+fn statement(layout: &Layout, wanted: &Wanted<'_>, place: usize) -> String {
+    let elements = match wanted.metrics[place].lists {
+        Some(_) => ", arrayMap(element -> ifNull(toFloat64(element), nan), metric_values) AS elements",
+        None => "",
     };
-    let sampled = match (metric.lists, wanted.sampled) {
-        (Some(_), Some(_)) => " AND iteration IN {sampled:Array(Int64)}",
-        _ => "",
-    };
-    let From { with, from } = tally::metric_rows(layout, wanted, metric.windowed, &format!("{needed}{sampled}"));
+    let From { with, from } = tally::rows(layout, wanted, place, "");
     format!(
-        "{with} SELECT s AS name, r AS rank_number, i AS iteration_number, t AS micros, n AS node_name, u AS run, \
-         v AS value{elements} {from}"
+        "{with} SELECT row_subname AS name, row_rank AS rank_number, row_iteration AS iteration_number, \
+         row_micros AS micros, row_node AS node_name, row_run AS run, row_value AS value{elements} {from}"
     )
 }
 

@@ -250,3 +250,89 @@ fn end_queries(client: &Client, running: &Running, runtime: &Handle) {
         let _ = tokio::time::timeout(KILL_DEADLINE, all).await;
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::super::settings::Address;
+    use super::*;
+
+    /// A session with an address at which nobody listens; what it tells the user is kept.
+    fn session(retries: u32) -> (Session, Arc<Mutex<Vec<String>>>) {
+        let address = Address::parse("http://127.0.0.1:9").expect("an address");
+        let settings = ServerSettings {
+            retries,
+            query_timeout: Duration::from_millis(200),
+            ..ServerSettings::at(address)
+        };
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let notices = Arc::clone(&told);
+        let notice: Notice = Box::new(move |text| notices.lock().expect("no panic").push(text.to_owned()));
+        (Session::new(settings, notice).expect("a session"), told)
+    }
+
+    #[test]
+    fn what_fails_in_passing_is_done_again_from_nothing() {
+        let (session, told) = session(2);
+        let attempts = Cell::new(0);
+        let done = session.run("count", async |_| {
+            attempts.set(attempts.get() + 1);
+            match attempts.get() {
+                1 => Err(Failure::Network("gone".to_owned())),
+                _ => Ok(attempts.get()),
+            }
+        });
+        assert_eq!((done.expect("the second attempt"), session.retried()), (2, 1));
+        let told = told.lock().expect("no panic");
+        assert!(
+            told.len() == 1 && told[0].contains("failed to count") && told[0].contains("attempt 2 of 3"),
+            "{told:?}"
+        );
+    }
+
+    #[test]
+    fn attempts_end_and_what_stays_wrong_is_not_done_again() {
+        for (failure, expected) in [
+            (Failure::Network("gone".to_owned()), 2_u32),
+            (Failure::Layout("no column".to_owned()), 1_u32),
+        ] {
+            let (session, _) = session(1);
+            let attempts = Cell::new(0);
+            let failure = Cell::new(Some(failure));
+            let outcome = session.run("count", async |_| {
+                attempts.set(attempts.get() + 1);
+                let failure = failure
+                    .take()
+                    .unwrap_or_else(|| Failure::Network("gone again".to_owned()));
+                Err::<(), _>(failure)
+            });
+            assert!(outcome.is_err());
+            assert_eq!((attempts.get(), session.retried()), (expected, u64::from(expected) - 1));
+        }
+    }
+
+    #[test]
+    fn an_attempt_that_takes_too_long_is_ended_for_good() {
+        let (session, _) = session(3);
+        let began = Instant::now();
+        let outcome = session.run("wait", async |_| {
+            std::future::pending::<()>().await;
+            Ok(())
+        });
+        let error = outcome.expect_err("a deadline").to_string();
+        assert!(error.contains("wait") && session.retried() == 0, "{error}");
+        assert!(began.elapsed() < KILL_DEADLINE + Duration::from_secs(10));
+        assert!(session.running.ids().is_empty());
+    }
+
+    #[test]
+    fn waits_grow_up_to_a_limit_and_are_never_the_same_for_all() {
+        for (attempt, nominal) in [(1, FIRST_WAIT), (3, FIRST_WAIT * 4), (40, LONGEST_WAIT)] {
+            for _ in 0..50 {
+                let wait = jittered(attempt);
+                assert!(nominal / 2 <= wait && wait <= nominal * 3 / 2, "{attempt}: {wait:?}");
+            }
+        }
+    }
+}

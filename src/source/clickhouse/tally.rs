@@ -8,6 +8,8 @@ use super::Table;
 use super::layout::{Layout, NULL};
 use super::pull::Wanted;
 use super::session::Attempt;
+use super::window;
+use crate::source::fate::Fate;
 use crate::source::{Micros, SourceError};
 
 /// The rows of one iteration of one run, by what their values are worth.
@@ -60,22 +62,23 @@ pub struct Placed {
     pub answer_rows: u64,
 }
 
-/// Whether a value is a duration.
-pub(super) const USABLE: &str = "ifNull(isFinite(v) AND v >= 0, 0)";
-
 impl Table {
     /// Sums up the rows of one metric's window by run and iteration, in their order.
     ///
     /// # Errors
     /// A query that fails for good.
     pub fn tally(&self, wanted: &Wanted<'_>, metric: usize) -> Result<Vec<Tally>, SourceError> {
-        let From { with, from } = rows(&self.layout, wanted, "");
+        let From { with, from } = rows(&self.layout, wanted, metric, "");
+        let usable = window::is_usable();
+        let [missing, not_finite, negative] =
+            [Fate::MissingValue, Fate::NotFinite, Fate::Negative].map(window::value_is);
         let sql = format!(
-            "{with} SELECT u AS run, i AS iteration_number, countIf(isNull(v)) AS missing, \
-             countIf(isNotNull(v) AND NOT isFinite(v)) AS not_finite, countIf(isFinite(v) AND v < 0) AS negative, \
-             countIf({USABLE}) AS usable, minIf(t, {USABLE}) AS first_time, maxIf(t, {USABLE}) AS last_time, \
-             min(t) AS first_seen, max(t) AS last_seen, count() OVER () AS answer_rows \
-             {from} GROUP BY u, i ORDER BY u, i"
+            "{with} SELECT row_run AS run, row_iteration AS iteration_number, countIf({missing}) AS missing, \
+             countIf({not_finite}) AS not_finite, countIf({negative}) AS negative, countIf({usable}) AS usable, \
+             minIf(row_micros, {usable}) AS first_time, maxIf(row_micros, {usable}) AS last_time, \
+             min(row_micros) AS first_seen, max(row_micros) AS last_seen, \
+             count() OVER () AS answer_rows \
+             {from} GROUP BY row_run, row_iteration ORDER BY row_run, row_iteration"
         );
         self.lines("sum up the job's rows", &sql, wanted, metric, |line: &Tally| line.answer_rows)
     }
@@ -85,8 +88,11 @@ impl Table {
     /// # Errors
     /// A query that fails for good.
     pub fn ranks(&self, wanted: &Wanted<'_>, metric: usize) -> Result<Vec<u32>, SourceError> {
-        let From { with, from } = rows(&self.layout, wanted, "");
-        let sql = format!("{with} SELECT toUInt32(r) AS rank_number, count() OVER () AS answer_rows {from} GROUP BY rank_number ORDER BY rank_number");
+        let From { with, from } = rows(&self.layout, wanted, metric, "");
+        let sql = format!(
+            "{with} SELECT toUInt32(row_rank) AS rank_number, count() OVER () AS answer_rows {from} \
+             GROUP BY rank_number ORDER BY rank_number"
+        );
         let lines = self.lines("find the job's ranks", &sql, wanted, metric, |line: &(u32, u64)| line.1)?;
         Ok(lines.into_iter().map(|(found, _)| found).collect())
     }
@@ -96,8 +102,10 @@ impl Table {
     /// # Errors
     /// A query that fails for good.
     pub fn subnames(&self, wanted: &Wanted<'_>, metric: usize) -> Result<Vec<String>, SourceError> {
-        let From { with, from } = rows(&self.layout, wanted, "");
-        let sql = format!("{with} SELECT s AS timer, count() OVER () AS answer_rows {from} GROUP BY timer ORDER BY timer");
+        let From { with, from } = rows(&self.layout, wanted, metric, "");
+        let sql = format!(
+            "{with} SELECT row_subname AS timer, count() OVER () AS answer_rows {from} GROUP BY timer ORDER BY timer"
+        );
         let lines = self.lines("find the job's timers", &sql, wanted, metric, |line: &(String, u64)| line.1)?;
         Ok(lines.into_iter().map(|(found, _)| found).collect())
     }
@@ -112,9 +120,11 @@ impl Table {
         metric: usize,
         subnames: &[&str],
     ) -> Result<Vec<i64>, SourceError> {
-        let From { with, from } = rows(&self.layout, wanted, " AND subname IN {asked:Array(String)}");
-        let sql = format!("{with} SELECT i AS iteration_number, count() OVER () AS answer_rows {from} \
-             GROUP BY iteration_number ORDER BY iteration_number");
+        let From { with, from } = rows(&self.layout, wanted, metric, " AND subname IN {asked:Array(String)}");
+        let sql = format!(
+            "{with} SELECT row_iteration AS iteration_number, count() OVER () AS answer_rows {from} \
+             GROUP BY iteration_number ORDER BY iteration_number"
+        );
         let lines = self.session.run("find the job's transfers", async |attempt| {
             let ask = |sql: &str| bound(attempt, sql, wanted, metric).param("asked", subnames);
             attempt.list(&sql, ask, |line: &(i64, u64)| line.1).await
@@ -133,11 +143,16 @@ impl Table {
     /// # Errors
     /// A query that fails for good.
     pub fn placed(&self, wanted: &Wanted<'_>, metric: usize) -> Result<Vec<Placed>, SourceError> {
-        let From { with, from } = rows(&self.layout, wanted, &format!(" AND n != '' AND {USABLE}"));
+        let From { with, from } = rows(
+            &self.layout,
+            wanted,
+            metric,
+            &format!(" AND row_node != '' AND {}", window::is_usable()),
+        );
         let sql = format!(
-            "{with} SELECT u AS run, toUInt32(r) AS rank_number, n AS node_name, max(t) AS last_time, \
-             count() OVER () AS answer_rows \
-             {from} GROUP BY u, rank_number, n ORDER BY u, rank_number, n"
+            "{with} SELECT row_run AS run, toUInt32(row_rank) AS rank_number, row_node AS node_name, max(row_micros) AS last_time, \
+              count() OVER () AS answer_rows \
+             {from} GROUP BY row_run, rank_number, row_node ORDER BY row_run, rank_number, row_node"
         );
         self.lines("find the ranks' nodes", &sql, wanted, metric, |line: &Placed| line.answer_rows)
     }
@@ -161,24 +176,13 @@ impl Table {
     }
 }
 
-/// The readable rows of a metric, as a condition; where it is not `windowed`, neither start nor iterations bound them.
-fn readable(layout: &Layout, wanted: &Wanted<'_>, windowed: bool) -> String {
-    let (start, in_window) = if windowed {
-        let in_window = " AND iteration >= {first:Int64} AND iteration <= {last:Int64}";
-        (wanted.start, in_window)
-    } else {
-        (None, "")
+/// A condition that leaves the rows of the window of a metric, named `{metric:String}`, out.
+pub(super) fn beside(layout: &Layout, wanted: &Wanted<'_>, metric: usize) -> String {
+    let Some(metric) = wanted.metrics.get(metric) else {
+        return String::new();
     };
-    let between = layout.between(start, wanted.end);
-    format!("rank >= 0 AND rank <= 4294967295 AND isNotNull(subname) AND isNotNull(timestamp){in_window}{between}")
-}
-
-/// A condition that leaves the readable rows of the window of the metric `{metric:String}` out.
-pub(super) fn beside(layout: &Layout, wanted: &Wanted<'_>) -> String {
-    format!(
-        " AND NOT ifNull(metric_name = {{metric:String}} AND {}, 0)",
-        readable(layout, wanted, true)
-    )
+    let in_window = window::in_window(layout, wanted, metric);
+    format!(" AND NOT ifNull(metric_name = {{metric:String}} AND {in_window}, 0)")
 }
 
 /// Rows that a query is about: what comes before its SELECT, and what comes from FROM on. In one query, so that the shards
@@ -188,14 +192,9 @@ pub(super) struct From {
     pub from: String,
 }
 
-/// The readable rows of the window that fit `condition`, as name `s`, run `u`, node `n`, rank `r`, iteration `i`, time `t`
-/// and value `v`.
-pub(super) fn rows(layout: &Layout, wanted: &Wanted<'_>, condition: &str) -> From {
-    metric_rows(layout, wanted, true, condition)
-}
-
-/// The same of a metric that may not be `windowed`.
-pub(super) fn metric_rows(layout: &Layout, wanted: &Wanted<'_>, windowed: bool, condition: &str) -> From {
+/// The rows of a metric's window that fit `condition`, with `row_subname`, `row_run`, `row_node`, `row_rank`,
+/// `row_iteration`, `row_micros` (their time) and `row_value` in one shape whatever the columns' types.
+pub(super) fn rows(layout: &Layout, wanted: &Wanted<'_>, metric: usize, condition: &str) -> From {
     let Layout {
         from,
         micros,
@@ -205,14 +204,16 @@ pub(super) fn metric_rows(layout: &Layout, wanted: &Wanted<'_>, windowed: bool, 
         value,
         ..
     } = layout;
+    let in_window = wanted.metrics.get(metric);
+    let in_window = in_window.map_or("0".to_owned(), |metric| window::in_window(layout, wanted, metric));
     From {
         with: format!(
-            "WITH {subname} AS s, {run} AS u, {node} AS n, toInt64(assumeNotNull(rank)) AS r, \
-             ifNull(toInt64(iteration), {NULL}) AS i, assumeNotNull({micros}) AS t, {value} AS v"
+            "WITH {subname} AS row_subname, {run} AS row_run, {node} AS row_node, \
+             toInt64(assumeNotNull(rank)) AS row_rank, ifNull(toInt64(iteration), {NULL}) AS row_iteration, \
+             assumeNotNull({micros}) AS row_micros, {value} AS row_value"
         ),
         from: format!(
-            "FROM {from} WHERE job = {{job:String}} AND metric_name = {{metric:String}} AND {}{condition}",
-            readable(layout, wanted, windowed)
+            "FROM {from} WHERE job = {{job:String}} AND metric_name = {{metric:String}} AND {in_window}{condition}"
         ),
     }
 }
@@ -227,4 +228,64 @@ pub(super) fn bound(attempt: &Attempt<'_>, sql: &str, wanted: &Wanted<'_>, metri
         .param("metric", name)
         .param("first", first.unwrap_or(0).max(0))
         .param("last", last.unwrap_or(i64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::layout::tests::layout;
+    use super::*;
+    use crate::source::fate::{WANTED, place};
+
+    fn wanted() -> Wanted<'static> {
+        Wanted {
+            job: "j",
+            metrics: &WANTED,
+            start: None,
+            end: None,
+            iterations: (None, None),
+            sampled: None,
+        }
+    }
+
+    #[test]
+    fn rows_beside_a_window_are_all_that_are_not_in_it() {
+        let (layout, wanted) = (layout(), wanted());
+        let From { with, from } = rows(&layout, &wanted, place::TIMERS, " AND row_value > 1");
+        let in_window = from
+            .split_once("metric_name = {metric:String} AND ")
+            .expect("a metric")
+            .1;
+        let in_window = in_window.strip_suffix(" AND row_value > 1").expect("the condition");
+        let beside = beside(&layout, &wanted, place::TIMERS);
+        assert_eq!(
+            beside,
+            format!(" AND NOT ifNull(metric_name = {{metric:String}} AND {in_window}, 0)")
+        );
+        for name in ["subname", "run", "node", "rank", "iteration", "micros", "value"] {
+            assert!(with.contains(&format!(" AS row_{name}")), "{name} in {with}");
+        }
+    }
+
+    #[test]
+    fn a_metric_that_is_not_wanted_has_no_rows() {
+        assert!(rows(&layout(), &wanted(), 9, "").from.ends_with("AND 0"));
+        assert_eq!(beside(&layout(), &wanted(), 9), "");
+    }
+
+    #[test]
+    fn every_row_of_a_step_is_counted() {
+        let tally = Tally {
+            run: String::new(),
+            iteration_number: 3,
+            missing: 1,
+            not_finite: 2,
+            negative: 3,
+            usable: 4,
+            first_time: 0,
+            last_time: 0,
+            first_seen: 0,
+            last_seen: 0,
+        };
+        assert_eq!(tally.rows(), 10);
+    }
 }
