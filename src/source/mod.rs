@@ -18,6 +18,7 @@ mod frame;
 mod guard;
 mod ndjson;
 mod numbers;
+mod pages;
 mod parquet;
 mod rows;
 mod scan;
