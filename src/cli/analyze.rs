@@ -128,6 +128,8 @@ enum Format {
 
 /// The word for the slow windows.
 const AUTO: &str = "auto";
+/// Timers that the classic rules take: Megatron has some dozens, and each costs seconds where ranks are many.
+const MOST_CLASSIC_TIMERS: usize = 5_000;
 /// More threads than any machine has processors for them; the operating system may refuse or choke on more.
 const MOST_THREADS: usize = 1024;
 
@@ -158,6 +160,14 @@ pub fn run(args: &AnalyzeArgs) -> anyhow::Result<Exit> {
     let progress = Progress::start("reading");
     let source = Source::open(&args.input, &args.clickhouse)?;
     let job = source.load(&request.selection, request.reduction, &|rows| progress.rows(rows))?;
+    let timers = job.timers.len();
+    if args.rules == RulesName::Classic && timers > MOST_CLASSIC_TIMERS {
+        let reason = format!(
+            "the job has {timers} timers, and the classic rules, which cluster each of them six times, take \
+             {MOST_CLASSIC_TIMERS} at most; --rules peer takes any number"
+        );
+        return Err(ArgumentError::new("--rules", reason).into());
+    }
     progress.now("analysing");
     let step_times = slow_windows(job.steps(), request.slowdown_threshold);
     let asked = Asked {

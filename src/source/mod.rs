@@ -16,6 +16,7 @@ mod error;
 pub mod fate;
 mod frame;
 mod guard;
+mod messages;
 mod ndjson;
 mod numbers;
 mod pages;

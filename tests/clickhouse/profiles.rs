@@ -91,6 +91,48 @@ fn no_profile_cuts_an_answer_in_silence() {
     database.faults("");
 }
 
+#[cfg(unix)]
+#[test]
+fn an_export_replaces_plain_files_only() {
+    use std::os::unix::fs::PermissionsExt;
+    let Some(database) = database("exports") else { return };
+    let database = database.with_slow_rank();
+    let workdir = Workdir::new();
+    let export = |out: &str| workdir.run_on(&database, &["export", "--out", out, "--force"]);
+    workdir.file("target", "keep");
+    std::os::unix::fs::symlink(workdir.path("target"), workdir.path("link.parquet")).expect("a link");
+    std::fs::create_dir(workdir.path("folder.parquet")).expect("a folder");
+    let pipe = std::process::Command::new("mkfifo").arg(workdir.path("pipe.parquet")).status();
+    assert!(pipe.is_ok_and(|status| status.success()));
+    let before = workdir.names();
+    for out in ["link.parquet", "folder.parquet", "pipe.parquet"] {
+        let outcome = export(out);
+        assert_eq!(outcome.code, Some(5), "{outcome:?}");
+        assert!(outcome.stderr.contains("no plain file"), "{outcome:?}");
+        assert_eq!(workdir.names(), before);
+    }
+    assert_eq!(std::fs::read_to_string(workdir.path("target")).expect("a file"), "keep");
+    export("job.parquet").succeeded();
+    export("job.parquet").succeeded();
+    let mode = |name: &str| std::fs::metadata(workdir.path(name)).expect("a file").permissions().mode() & 0o777;
+    // As any new file: what the umask leaves.
+    assert_eq!(mode("job.parquet"), mode("target"));
+}
+
+#[test]
+fn loads_at_once_write_each_row_once() {
+    let Some(database) = database("loads_at_once") else { return };
+    let database = database.with_table();
+    let workdir = Workdir::new();
+    workdir.file("a.ndjson", slow_rank_5("job"));
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| workdir.run_on(&database, &["load", "a.ndjson"]).succeeded());
+        }
+    });
+    assert_eq!(database.sql("SELECT count() FROM megatron_metrics").trim(), "320");
+}
+
 #[test]
 fn no_profile_makes_a_load_write_rows_twice() {
     let Some(database) = database("profiles_load") else { return };
