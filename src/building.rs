@@ -273,7 +273,9 @@ mod tests {
         let other = folder_with(parent.path(), ".other", "x");
         let long_ago = SystemTime::now() - 2 * SETTLED;
         for folder in [alive.path(), &dead, &other] {
-            File::open(folder).and_then(|file| file.set_modified(long_ago)).expect("an older time");
+            File::open(folder)
+                .and_then(|file| file.set_modified(long_ago))
+                .expect("an older time");
         }
         let young = folder_with(parent.path(), ".mt-detector-young", "x");
         clean(parent.path());

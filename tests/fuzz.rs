@@ -21,7 +21,10 @@ const FEW: u64 = 400;
 const HEADER: usize = 48;
 
 fn count() -> u64 {
-    std::env::var("MT_DETECTOR_FUZZ").ok().and_then(|text| text.parse().ok()).unwrap_or(FEW)
+    std::env::var("MT_DETECTOR_FUZZ")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(FEW)
 }
 
 /// SplitMix64: a sequence that depends on its seed alone.
@@ -46,7 +49,10 @@ fn damage(bytes: &mut Vec<u8>, places: &[Range<usize>], random: &mut Random) {
     for _ in 0..1 + random.below(3) {
         let place = match random.below(4) {
             0 => 0..bytes.len(),
-            _ => places.get(random.below(places.len())).cloned().unwrap_or(0..bytes.len()),
+            _ => places
+                .get(random.below(places.len()))
+                .cloned()
+                .unwrap_or(0..bytes.len()),
         };
         let end = place.end.min(bytes.len());
         if place.start >= end {
@@ -57,7 +63,14 @@ fn damage(bytes: &mut Vec<u8>, places: &[Range<usize>], random: &mut Random) {
             0..=2 => bytes[at] ^= 1 << random.below(8),
             3 => bytes[at] = [0, 0x7f, 0x80, 0xff, 1, 0xfe][random.below(6)],
             4 => {
-                let numbers = [i64::MAX, i64::MIN, -1, i64::from(i32::MAX), i64::from(i32::MIN), 1 << 40];
+                let numbers = [
+                    i64::MAX,
+                    i64::MIN,
+                    -1,
+                    i64::from(i32::MAX),
+                    i64::from(i32::MIN),
+                    1 << 40,
+                ];
                 let number = numbers[random.below(numbers.len())].to_le_bytes();
                 let length = if random.below(2) == 0 { 4 } else { 8 };
                 for (slot, byte) in bytes[at..].iter_mut().zip(&number[..length]) {
@@ -116,12 +129,18 @@ fn fuzz(name: &str, whole: &[u8], places: &[Range<usize>], told: bool) {
         fs::write(&path, &bytes).expect("a file");
         let began = Instant::now();
         let rows = rows_of(&path);
-        assert!(began.elapsed() < Duration::from_secs(10), "{name}, seed {seed}: it hangs");
+        assert!(
+            began.elapsed() < Duration::from_secs(10),
+            "{name}, seed {seed}: it hangs"
+        );
         match rows {
             None => refused += 1,
             Some(rows) => {
                 read += 1;
-                assert!(!told || rows == clean, "{name}, seed {seed}: {rows} of {clean} rows and no error");
+                assert!(
+                    !told || rows == clean,
+                    "{name}, seed {seed}: {rows} of {clean} rows and no error"
+                );
             }
         }
     }
@@ -141,9 +160,14 @@ fn frame() -> DataFrame {
 /// A Parquet file of a codec, with the places of its headers and its footer.
 fn parquet(codec: ParquetCompression) -> (Vec<u8>, Vec<Range<usize>>) {
     let mut bytes = Vec::new();
-    let writer = ParquetWriter::new(&mut bytes).with_compression(codec).with_row_group_size(Some(2_000));
+    let writer = ParquetWriter::new(&mut bytes)
+        .with_compression(codec)
+        .with_row_group_size(Some(2_000));
     writer.finish(&mut frame()).expect("written");
-    let metadata = ParquetReader::new(std::io::Cursor::new(&bytes)).get_metadata().cloned().expect("a footer");
+    let metadata = ParquetReader::new(std::io::Cursor::new(&bytes))
+        .get_metadata()
+        .cloned()
+        .expect("a footer");
     let mut places = Vec::new();
     for chunk in metadata.row_groups.iter().flat_map(|group| group.parquet_columns()) {
         let begin = chunk.byte_range().start as usize;
@@ -171,9 +195,16 @@ fn damaged_parquet() {
 fn damaged_arrow() {
     for (name, codec) in [("plain.arrow", None), ("lz4.arrow", Some(IpcCompression::LZ4))] {
         let mut whole = Vec::new();
-        IpcWriter::new(&mut whole).with_compression(codec).finish(&mut frame()).expect("written");
+        IpcWriter::new(&mut whole)
+            .with_compression(codec)
+            .finish(&mut frame())
+            .expect("written");
         let end = whole.len();
-        let places = [8..1_000.min(end), end.saturating_sub(1_500)..end, end.saturating_sub(400)..end];
+        let places = [
+            8..1_000.min(end),
+            end.saturating_sub(1_500)..end,
+            end.saturating_sub(400)..end,
+        ];
         fuzz(name, &whole, &places, false);
     }
 }
@@ -185,9 +216,17 @@ fn damaged_text() {
     let mut csv = "timestamp,job,metric_name,subname,rank,iteration,metric_values,node\n".to_owned();
     for rank in 0..16 {
         for iteration in 1..20 {
-            csv += &format!("{},\"j\",megatron_timers,t,{rank},{iteration},[1.{rank}],n\n", 1_767_254_400 + iteration);
+            csv += &format!(
+                "{},\"j\",megatron_timers,t,{rank},{iteration},[1.{rank}],n\n",
+                1_767_254_400 + iteration
+            );
         }
     }
     fuzz("rows.csv", csv.as_bytes(), &[0..200, 0..2_000], false);
-    fuzz("rows.tsv", csv.replace(',', "\t").as_bytes(), &[0..200, 0..2_000], false);
+    fuzz(
+        "rows.tsv",
+        csv.replace(',', "\t").as_bytes(),
+        &[0..200, 0..2_000],
+        false,
+    );
 }

@@ -36,7 +36,10 @@ fn lists_in_ndjson_are_refused_for_columns_go_by_name() {
     workdir.file("a.ndjson", format!("{line}\n"));
     let outcome = verdict(&workdir, "a.ndjson");
     assert_eq!(outcome.code, Some(4), "{outcome:?}");
-    assert!(outcome.stderr.contains("line 1") && outcome.stderr.contains("by name"), "{outcome:?}");
+    assert!(
+        outcome.stderr.contains("line 1") && outcome.stderr.contains("by name"),
+        "{outcome:?}"
+    );
 }
 
 #[test]
@@ -47,14 +50,18 @@ fn escapes_of_tsv_are_undone() {
         for rank in 0..16 {
             let seconds = if rank == 5 { 1.5 } else { 1.0 };
             let time = 1_767_254_400 + iteration;
-            text += &format!("{time}\ta\\tb\\\\c\\'d\tmegatron_timers\tforward-compute\t{rank}\t{iteration}\t[{seconds}]\tn\\\\{rank}\n");
+            text += &format!(
+                "{time}\ta\\tb\\\\c\\'d\tmegatron_timers\tforward-compute\t{rank}\t{iteration}\t[{seconds}]\tn\\\\{rank}\n"
+            );
         }
     }
     workdir.file("a.tsv", text);
     let outcome = verdict(&workdir, "a.tsv").succeeded();
     assert_eq!(outcome.json()["job"], "a\tb\\c'd");
     assert_eq!(outcome.json()["anomaly_nodes"], serde_json::json!(["n\\5"]));
-    workdir.run(&["analyze", "a.tsv", "--job-id", "a\tb\\c'd", "--no-files"]).succeeded();
+    workdir
+        .run(&["analyze", "a.tsv", "--job-id", "a\tb\\c'd", "--no-files"])
+        .succeeded();
 }
 
 #[test]
@@ -73,8 +80,14 @@ fn no_name_steers_what_is_shown() {
         assert!(is_tame(&summary), "{summary:?}");
         let lines = summary.lines().filter(|line| line.starts_with("anomaly_ranks: "));
         assert_eq!(lines.collect::<Vec<_>>(), ["anomaly_ranks: [5]"]);
-        let nodes = summary.lines().find_map(|line| line.strip_prefix("anomaly_nodes: ")).expect("nodes");
-        assert_eq!(serde_json::from_str::<Vec<String>>(nodes).expect("a JSON array"), [STEERING]);
+        let nodes = summary
+            .lines()
+            .find_map(|line| line.strip_prefix("anomaly_nodes: "))
+            .expect("nodes");
+        assert_eq!(
+            serde_json::from_str::<Vec<String>>(nodes).expect("a JSON array"),
+            [STEERING]
+        );
         let whole = fs::read_to_string(workdir.path(format).join("summary.json")).expect("a summary");
         assert!(is_tame(&whole) && whole.contains("\\u2028"));
     }
@@ -137,15 +150,23 @@ fn runs_of_one_second_have_a_folder_each() {
     let children: Vec<_> = (0..6)
         .map(|_| {
             let mut command = workdir.command(&["analyze", "a.ndjson", "--threads", "1"]);
-            command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts")
+            command
+                .stdout(Stdio::null())
+                .stderr(Stdio::piped())
+                .spawn()
+                .expect("it starts")
         })
         .collect();
     for child in children {
         let output = child.wait_with_output().expect("it ends");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
-    let folders = fs::read_dir(workdir.path("prediction_results")).expect("a folder").flatten();
-    let whole = folders.filter(|entry| entry.path().join("summary.json").is_file()).count();
+    let folders = fs::read_dir(workdir.path("prediction_results"))
+        .expect("a folder")
+        .flatten();
+    let whole = folders
+        .filter(|entry| entry.path().join("summary.json").is_file())
+        .count();
     assert_eq!(whole, 6);
 }
 
@@ -157,7 +178,10 @@ fn what_the_tool_wrote_is_not_read_again() {
     for _ in 0..2 {
         let outcome = workdir.run(&["analyze", ".", "--format", "json"]).succeeded();
         assert_eq!(ranks(&outcome), serde_json::json!([5]));
-        assert!(outcome.stdout.contains("notes.csv"), "what is passed over is told: {outcome:?}");
+        assert!(
+            outcome.stdout.contains("notes.csv"),
+            "what is passed over is told: {outcome:?}"
+        );
     }
     workdir.run(&["sweep", "."]).succeeded();
     workdir.run(&["sweep", ".", "--resume"]).succeeded();
@@ -172,7 +196,10 @@ fn what_the_tool_wrote_is_not_read_again() {
 fn a_pipe_in_a_folder_is_passed_over() {
     let workdir = Workdir::new();
     workdir.file("a.ndjson", slow_rank_5("j"));
-    let made = Command::new("mkfifo").arg(workdir.path("b.ndjson")).status().expect("mkfifo");
+    let made = Command::new("mkfifo")
+        .arg(workdir.path("b.ndjson"))
+        .status()
+        .expect("mkfifo");
     assert!(made.success());
     let outcome = verdict(&workdir, ".").succeeded();
     assert_eq!(ranks(&outcome), serde_json::json!([5]));
@@ -196,7 +223,12 @@ fn one_damaged_file_ends_no_sweep() {
         assert_eq!(job["anomaly_ranks"], serde_json::json!([5]), "{job}");
     }
     assert_eq!(ledger["jobs"].as_array().map(Vec::len), Some(2));
-    assert!(ledger["unread"][0].as_str().is_some_and(|text| text.contains("b.parquet")), "{ledger}");
+    assert!(
+        ledger["unread"][0]
+            .as_str()
+            .is_some_and(|text| text.contains("b.parquet")),
+        "{ledger}"
+    );
     let page = fs::read_to_string(workdir.path("s/index.html")).expect("a page");
     assert!(page.contains("b.parquet"));
 }
@@ -215,7 +247,10 @@ fn flags_behind_the_dashes_are_checked_first() {
         let args: Vec<&str> = ["sweep", "a.ndjson", "--"].iter().chain(flags).copied().collect();
         let outcome = workdir.run(&args);
         assert_eq!(outcome.code, Some(2), "{outcome:?}");
-        assert!(outcome.stderr.contains(says) && !outcome.stderr.contains("hunter2"), "{outcome:?}");
+        assert!(
+            outcome.stderr.contains(says) && !outcome.stderr.contains("hunter2"),
+            "{outcome:?}"
+        );
         assert_eq!(workdir.names(), ["a.ndjson"], "nothing is written");
     }
     let outcome = workdir.run(&["sweep", "a.ndjson", "--", "--exit-code"]).succeeded();
@@ -227,18 +262,38 @@ fn any_id_can_be_swept_and_no_limit_is_too_long() {
     let workdir = Workdir::new();
     let id = "a\u{0}b\n-c";
     let json = serde_json::to_string(id).expect("json");
-    workdir.file("a.ndjson", slow_rank_5("job").replace("\"job\":\"job\"", &format!("\"job\":{json}")));
-    let outcome = workdir
-        .run(&["sweep", "a.ndjson", "--out", "s", "--job-time-limit", "200000000000000d", "--time-limit", "200000000000000d"]);
+    workdir.file(
+        "a.ndjson",
+        slow_rank_5("job").replace("\"job\":\"job\"", &format!("\"job\":{json}")),
+    );
+    let outcome = workdir.run(&[
+        "sweep",
+        "a.ndjson",
+        "--out",
+        "s",
+        "--job-time-limit",
+        "200000000000000d",
+        "--time-limit",
+        "200000000000000d",
+    ]);
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
-    assert!(outcome.stdout.contains("ranks [5]") && is_tame(&outcome.stdout), "{outcome:?}");
+    assert!(
+        outcome.stdout.contains("ranks [5]") && is_tame(&outcome.stdout),
+        "{outcome:?}"
+    );
 }
 
 #[test]
 fn no_file_of_settings_is_read_without_end() {
     let workdir = Workdir::new();
     workdir.file("long", "x".repeat(100_000));
-    let outcome = workdir.run(&["jobs", "--clickhouse-url", "http://127.0.0.1:9", "--password-file", "long"]);
+    let outcome = workdir.run(&[
+        "jobs",
+        "--clickhouse-url",
+        "http://127.0.0.1:9",
+        "--password-file",
+        "long",
+    ]);
     assert_eq!(outcome.code, Some(2), "{outcome:?}");
     assert!(outcome.stderr.contains("longer than 64 KB"), "{outcome:?}");
     if Path::new("/dev/zero").exists() {
@@ -254,11 +309,18 @@ fn no_file_of_settings_is_read_without_end() {
 fn a_configuration_that_everybody_may_write_is_told() {
     use std::os::unix::fs::PermissionsExt;
     let workdir = Workdir::new();
-    workdir.file("c.toml", "[clickhouse]\nurl = \"http://127.0.0.1:9\"\npassword = \"hunter2\"\nretries = 0\n");
+    workdir.file(
+        "c.toml",
+        "[clickhouse]\nurl = \"http://127.0.0.1:9\"\npassword = \"hunter2\"\nretries = 0\n",
+    );
     for (mode, told) in [(0o666, true), (0o600, false)] {
         fs::set_permissions(workdir.path("c.toml"), fs::Permissions::from_mode(mode)).expect("permissions");
         let outcome = workdir.run(&["jobs", "--config", "c.toml"]);
-        assert_eq!(outcome.stderr.contains("everybody may write c.toml"), told, "{outcome:?}");
+        assert_eq!(
+            outcome.stderr.contains("everybody may write c.toml"),
+            told,
+            "{outcome:?}"
+        );
         assert!(!outcome.stderr.contains("hunter2"), "{outcome:?}");
     }
 }
@@ -266,12 +328,22 @@ fn a_configuration_that_everybody_may_write_is_told() {
 #[test]
 fn a_server_that_never_shakes_hands_is_given_up_in_time() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-    let url = format!("https://127.0.0.1:{}", listener.local_addr().expect("an address").port());
+    let url = format!(
+        "https://127.0.0.1:{}",
+        listener.local_addr().expect("an address").port()
+    );
     let workdir = Workdir::new();
     let authority = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clickhouse/certificate.pem");
     let began = Instant::now();
     let outcome = workdir.run(&[
-        "jobs", "--clickhouse-url", &url, "--connect-timeout", "0.5", "--retries", "0", "--ca-file",
+        "jobs",
+        "--clickhouse-url",
+        &url,
+        "--connect-timeout",
+        "0.5",
+        "--retries",
+        "0",
+        "--ca-file",
         &authority.display().to_string(),
     ]);
     assert_eq!(outcome.code, Some(4), "{outcome:?}");
@@ -286,7 +358,10 @@ mod signals {
 
     /// How often each command is killed, and interrupted; `MT_DETECTOR_SIGNALS=N` for more.
     fn rounds() -> u32 {
-        std::env::var("MT_DETECTOR_SIGNALS").ok().and_then(|text| text.parse().ok()).unwrap_or(25)
+        std::env::var("MT_DETECTOR_SIGNALS")
+            .ok()
+            .and_then(|text| text.parse().ok())
+            .unwrap_or(25)
     }
 
     /// Spreads moments over the run without a random generator: the golden ratio's multiples.
@@ -296,12 +371,19 @@ mod signals {
 
     fn started(workdir: &Workdir, args: &[&str]) -> std::process::Child {
         let mut command = workdir.command(args);
-        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts")
+        command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it starts")
     }
 
     fn signal(child: &std::process::Child, name: &str) {
         // It may be over already.
-        let _ = Command::new("kill").args([name, &child.id().to_string()]).stderr(Stdio::null()).status();
+        let _ = Command::new("kill")
+            .args([name, &child.id().to_string()])
+            .stderr(Stdio::null())
+            .status();
     }
 
     #[test]
@@ -324,7 +406,10 @@ mod signals {
             assert!(!(denied && words.contains("results in")), "{words}");
             assert_eq!(workdir.content("r"), expected, "round {round} {name}");
             if name == "-TERM" && output.status.code() == Some(130) {
-                let hidden = workdir.names().into_iter().filter(|name| name.starts_with(".mt-detector-"));
+                let hidden = workdir
+                    .names()
+                    .into_iter()
+                    .filter(|name| name.starts_with(".mt-detector-"));
                 // What a kill left before is taken away when it is a minute old.
                 assert!(hidden.count() <= round as usize / 2 + 1);
             }
@@ -369,7 +454,9 @@ mod signals {
         let workdir = Workdir::new();
         let mut text = String::new();
         for number in 0..6 {
-            text += &job(&format!("j{number}"), "forward-compute", 32, 60, |rank, _| 1.0 + f64::from(rank) / 1e3);
+            text += &job(&format!("j{number}"), "forward-compute", 32, 60, |rank, _| {
+                1.0 + f64::from(rank) / 1e3
+            });
         }
         workdir.file("a.ndjson", text);
         let args = ["sweep", "a.ndjson", "--out", "s"];
@@ -388,7 +475,10 @@ mod signals {
                 std::thread::sleep(Duration::from_millis(20));
             }
             let ledger = fs::read(workdir.path("s/sweep.json")).expect("a ledger");
-            assert!(serde_json::from_slice::<serde_json::Value>(&ledger).is_ok(), "round {round}");
+            assert!(
+                serde_json::from_slice::<serde_json::Value>(&ledger).is_ok(),
+                "round {round}"
+            );
         }
     }
 }

@@ -271,7 +271,9 @@ fn read_bounded(path: &Path, most: u64) -> Result<String, String> {
     let read = std::fs::File::open(path).and_then(|file| file.take(most + 1).read_to_string(&mut text));
     match read {
         Err(error) => Err(error.to_string()),
-        Ok(_) if text.len() as u64 > most => Err(format!("it is longer than {} KB: is this the right file?", most >> 10)),
+        Ok(_) if text.len() as u64 > most => {
+            Err(format!("it is longer than {} KB: is this the right file?", most >> 10))
+        }
         Ok(_) => Ok(text),
     }
 }

@@ -97,14 +97,18 @@ pub fn main() -> ExitCode {
 /// # Errors
 /// What the parser has against them.
 fn parsed_analyze(flags: &[String]) -> Result<analyze::AnalyzeArgs, ArgumentError> {
-    let arguments = ["mt-detector", "analyze"].into_iter().chain(flags.iter().map(String::as_str));
+    let arguments = ["mt-detector", "analyze"]
+        .into_iter()
+        .chain(flags.iter().map(String::as_str));
     let refused = |error: &clap::Error| {
         let text = error.render().to_string();
         let first = text.lines().next().unwrap_or_default();
         ArgumentError::new("--", first.strip_prefix("error: ").unwrap_or(first))
     };
     match Cli::try_parse_from(arguments) {
-        Ok(Cli { command: Command::Analyze(args) }) => Ok(*args),
+        Ok(Cli {
+            command: Command::Analyze(args),
+        }) => Ok(*args),
         Ok(_) => Err(ArgumentError::new("--", "only flags of `analyze` stand behind it")),
         Err(error) => Err(refused(&error)),
     }

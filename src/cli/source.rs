@@ -6,7 +6,8 @@ use super::clickhouse::ClickHouseArgs;
 use super::exit::ArgumentError;
 use super::stdout::tell;
 use crate::job::{
-    Job, JobEntry, JobError, JobsOfFiles, Reduction, Selection, list_jobs, list_jobs_with_files, list_table_jobs, load, load_table,
+    Job, JobEntry, JobError, JobsOfFiles, Reduction, Selection, list_jobs, list_jobs_with_files, list_table_jobs, load,
+    load_table,
 };
 use crate::source::clickhouse::{Notice, ServerSettings, Table};
 use crate::source::{Discovered, Micros, SourceError, discover, timestamp};

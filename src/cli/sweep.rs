@@ -121,13 +121,15 @@ pub fn run(args: &SweepArgs) -> anyhow::Result<Exit> {
     let ledger = ledger(run_plan(&plan, budget, &each)?);
     folder.finish(&ledger)?;
     print(&args.lines(&ledger))?;
-    Ok(if !ledger.unread.is_empty() || ledger.jobs.iter().any(|result| result.status.is_broken()) {
-        Exit::SourceFailed
-    } else if args.exit_code && ledger.jobs.iter().any(JobResult::found_somebody) {
-        Exit::AnomaliesFound
-    } else {
-        Exit::Success
-    })
+    Ok(
+        if !ledger.unread.is_empty() || ledger.jobs.iter().any(|result| result.status.is_broken()) {
+            Exit::SourceFailed
+        } else if args.exit_code && ledger.jobs.iter().any(JobResult::found_somebody) {
+            Exit::AnomaliesFound
+        } else {
+            Exit::Success
+        },
+    )
 }
 
 impl SweepArgs {

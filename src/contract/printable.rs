@@ -59,8 +59,14 @@ mod tests {
     #[test]
     fn what_steers_is_escaped_and_letters_stay() {
         assert_eq!(on_one_line("gpu-07 Zürich 東京 \"x\""), "gpu-07 Zürich 東京 \"x\"");
-        assert_eq!(on_one_line("a\n\u{1b}]0;x\u{7}\u{9b}2J"), "a\\n\\u{1b}]0;x\\u{7}\\u{9b}2J");
-        assert_eq!(on_one_line("a\u{2028}b\u{2029}c\u{85}d"), "a\\u{2028}b\\u{2029}c\\u{85}d");
+        assert_eq!(
+            on_one_line("a\n\u{1b}]0;x\u{7}\u{9b}2J"),
+            "a\\n\\u{1b}]0;x\\u{7}\\u{9b}2J"
+        );
+        assert_eq!(
+            on_one_line("a\u{2028}b\u{2029}c\u{85}d"),
+            "a\\u{2028}b\\u{2029}c\\u{85}d"
+        );
         assert_eq!(on_one_line("\u{202e}gpj.exe\u{2066}"), "\\u{202e}gpj.exe\\u{2066}");
     }
 

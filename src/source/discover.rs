@@ -193,7 +193,9 @@ fn is_another_table(path: &Path, delimiter: u8) -> bool {
     let mut reader = csv::ReaderBuilder::new()
         .delimiter(delimiter)
         .from_reader(file.take(LONGEST_HEADER));
-    let Ok(header) = reader.byte_headers() else { return false };
+    let Ok(header) = reader.byte_headers() else {
+        return false;
+    };
     let names = |column: &str| header.iter().any(|name| name.trim_ascii() == column.as_bytes());
     !header.is_empty() && !names("metric_name") && !names("metric_values")
 }

@@ -257,7 +257,10 @@ pub const RULES: [Rule; 9] = [
     Rule {
         fate: Fate::NotFinite,
         of: Scope::Durations,
-        passes: |row, _| row.value.is_some_and(|value| value.is_finite() && value <= LONGEST_DURATION),
+        passes: |row, _| {
+            row.value
+                .is_some_and(|value| value.is_finite() && value <= LONGEST_DURATION)
+        },
         sql: Condition::Sql("isFinite(row_value) AND row_value <= 1e9"),
     },
     Rule {

@@ -134,7 +134,12 @@ impl Message {
             None => None,
         };
         let mut decoded: u64 = 0;
-        for buffer in batch.buffers().map_err(|error| unreadable(&error))?.into_iter().flatten() {
+        for buffer in batch
+            .buffers()
+            .map_err(|error| unreadable(&error))?
+            .into_iter()
+            .flatten()
+        {
             let (offset, length) = (u64::try_from(buffer.offset()), u64::try_from(buffer.length()));
             let (Ok(offset), Ok(length)) = (offset, length) else {
                 return Err("a buffer begins or ends before its body".to_owned());

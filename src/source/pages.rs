@@ -20,7 +20,9 @@ pub(super) fn check(bytes: &Buffer<u8>, chunk: &ColumnChunkMetadata, rows: usize
     let values = u64::try_from(chunk.num_values()).map_err(|_| "it says that it holds less than no value")?;
     let is_flat = chunk.descriptor().descriptor.max_rep_level == 0;
     if is_flat && values != rows as u64 {
-        return Err(format!("it says that it holds {values} values in a row group of {rows} rows"));
+        return Err(format!(
+            "it says that it holds {values} values in a row group of {rows} rows"
+        ));
     }
     let codec = chunk.compression();
     let mut found: u64 = 0;
@@ -57,7 +59,9 @@ fn check_size(codec: Compression, compressed: u64, decoded: u64) -> Result<(), S
     // Headers of frames and short pages.
     let most = compressed.saturating_mul(factor).saturating_add(64).min(LARGEST_PAGE);
     if decoded > most {
-        return Err(format!("a page of {compressed} bytes says that it decodes to {decoded}"));
+        return Err(format!(
+            "a page of {compressed} bytes says that it decodes to {decoded}"
+        ));
     }
     Ok(())
 }
@@ -71,7 +75,9 @@ fn check_dictionary(codec: Compression, bytes: &[u8]) -> Result<(), String> {
     // No word takes less than a byte, but for truth values, of which there are no dictionaries.
     if header.words > header.decoded {
         let DictionaryHeader { words, decoded, .. } = header;
-        return Err(format!("its dictionary of {decoded} bytes says that it holds {words} words"));
+        return Err(format!(
+            "its dictionary of {decoded} bytes says that it holds {words} words"
+        ));
     }
     Ok(())
 }
@@ -103,7 +109,11 @@ impl DictionaryHeader {
             }
         }
         let (&head, mut rest) = bytes.split_first()?;
-        let words = if head == 0x10 | NUMBER { number(&mut rest)? } else { return None };
+        let words = if head == 0x10 | NUMBER {
+            number(&mut rest)?
+        } else {
+            return None;
+        };
         Some(Self {
             decoded: decoded?,
             compressed: compressed?,

@@ -5,22 +5,58 @@ use crate::server::{Database, database};
 
 /// Settings of a profile, with the one that an error names.
 const PROFILES: [(&str, &str); 21] = [
-    ("max_rows_to_read = 100, read_overflow_mode = 'break'", "read_overflow_mode"),
-    ("max_bytes_to_read = 1000, read_overflow_mode = 'break'", "read_overflow_mode"),
-    ("max_rows_to_group_by = 1, group_by_overflow_mode = 'break'", "group_by_overflow_mode"),
-    ("max_rows_to_group_by = 1, group_by_overflow_mode = 'any'", "group_by_overflow_mode"),
-    ("max_rows_to_sort = 1, sort_overflow_mode = 'break'", "sort_overflow_mode"),
-    ("max_result_rows = 1, result_overflow_mode = 'break'", "result_overflow_mode"),
-    ("max_result_bytes = 1, result_overflow_mode = 'break'", "result_overflow_mode"),
-    ("max_execution_time = 0.001, timeout_overflow_mode = 'break'", "timeout_overflow_mode"),
+    (
+        "max_rows_to_read = 100, read_overflow_mode = 'break'",
+        "read_overflow_mode",
+    ),
+    (
+        "max_bytes_to_read = 1000, read_overflow_mode = 'break'",
+        "read_overflow_mode",
+    ),
+    (
+        "max_rows_to_group_by = 1, group_by_overflow_mode = 'break'",
+        "group_by_overflow_mode",
+    ),
+    (
+        "max_rows_to_group_by = 1, group_by_overflow_mode = 'any'",
+        "group_by_overflow_mode",
+    ),
+    (
+        "max_rows_to_sort = 1, sort_overflow_mode = 'break'",
+        "sort_overflow_mode",
+    ),
+    (
+        "max_result_rows = 1, result_overflow_mode = 'break'",
+        "result_overflow_mode",
+    ),
+    (
+        "max_result_bytes = 1, result_overflow_mode = 'break'",
+        "result_overflow_mode",
+    ),
+    (
+        "max_execution_time = 0.001, timeout_overflow_mode = 'break'",
+        "timeout_overflow_mode",
+    ),
     ("max_rows_in_set = 1, set_overflow_mode = 'break'", "set_overflow_mode"),
-    ("max_rows_in_distinct = 1, distinct_overflow_mode = 'break'", "distinct_overflow_mode"),
-    ("max_rows_to_transfer = 1, transfer_overflow_mode = 'break'", "transfer_overflow_mode"),
+    (
+        "max_rows_in_distinct = 1, distinct_overflow_mode = 'break'",
+        "distinct_overflow_mode",
+    ),
+    (
+        "max_rows_to_transfer = 1, transfer_overflow_mode = 'break'",
+        "transfer_overflow_mode",
+    ),
     ("limit = 1", "limit"),
     ("limit = 7", "limit"),
     ("offset = 1", "offset"),
-    ("aggregate_functions_null_for_empty = 1", "aggregate_functions_null_for_empty"),
-    ("empty_result_for_aggregation_by_empty_set = 1", "empty_result_for_aggregation_by_empty_set"),
+    (
+        "aggregate_functions_null_for_empty = 1",
+        "aggregate_functions_null_for_empty",
+    ),
+    (
+        "empty_result_for_aggregation_by_empty_set = 1",
+        "empty_result_for_aggregation_by_empty_set",
+    ),
     ("transform_null_in = 1", "transform_null_in"),
     ("prefer_column_name_to_alias = 1", "prefer_column_name_to_alias"),
     ("group_by_use_nulls = 1", "group_by_use_nulls"),
@@ -31,8 +67,26 @@ const PROFILES: [(&str, &str); 21] = [
 /// Commands that read, and what of them has to be the same.
 const COMMANDS: [&[&str]; 5] = [
     &["analyze", "--no-files", "--format", "json", "--job-id", "job"],
-    &["analyze", "--no-files", "--format", "json", "--job-id", "job", "--reduce", "local"],
-    &["analyze", "--no-files", "--format", "json", "--job-id", "job", "--table-cells", "40"],
+    &[
+        "analyze",
+        "--no-files",
+        "--format",
+        "json",
+        "--job-id",
+        "job",
+        "--reduce",
+        "local",
+    ],
+    &[
+        "analyze",
+        "--no-files",
+        "--format",
+        "json",
+        "--job-id",
+        "job",
+        "--table-cells",
+        "40",
+    ],
     &["jobs"],
     &["export", "--job-id", "job", "--out", "job.parquet", "--force"],
 ];
@@ -102,7 +156,9 @@ fn an_export_replaces_plain_files_only() {
     workdir.file("target", "keep");
     std::os::unix::fs::symlink(workdir.path("target"), workdir.path("link.parquet")).expect("a link");
     std::fs::create_dir(workdir.path("folder.parquet")).expect("a folder");
-    let pipe = std::process::Command::new("mkfifo").arg(workdir.path("pipe.parquet")).status();
+    let pipe = std::process::Command::new("mkfifo")
+        .arg(workdir.path("pipe.parquet"))
+        .status();
     assert!(pipe.is_ok_and(|status| status.success()));
     let before = workdir.names();
     for out in ["link.parquet", "folder.parquet", "pipe.parquet"] {
@@ -114,14 +170,22 @@ fn an_export_replaces_plain_files_only() {
     assert_eq!(std::fs::read_to_string(workdir.path("target")).expect("a file"), "keep");
     export("job.parquet").succeeded();
     export("job.parquet").succeeded();
-    let mode = |name: &str| std::fs::metadata(workdir.path(name)).expect("a file").permissions().mode() & 0o777;
+    let mode = |name: &str| {
+        std::fs::metadata(workdir.path(name))
+            .expect("a file")
+            .permissions()
+            .mode()
+            & 0o777
+    };
     // As any new file: what the umask leaves.
     assert_eq!(mode("job.parquet"), mode("target"));
 }
 
 #[test]
 fn loads_at_once_write_each_row_once() {
-    let Some(database) = database("loads_at_once") else { return };
+    let Some(database) = database("loads_at_once") else {
+        return;
+    };
     let database = database.with_table();
     let workdir = Workdir::new();
     workdir.file("a.ndjson", slow_rank_5("job"));
@@ -135,7 +199,9 @@ fn loads_at_once_write_each_row_once() {
 
 #[test]
 fn no_profile_makes_a_load_write_rows_twice() {
-    let Some(database) = database("profiles_load") else { return };
+    let Some(database) = database("profiles_load") else {
+        return;
+    };
     let database = database.with_table();
     let workdir = Workdir::new();
     workdir.file("a.ndjson", slow_rank_5("job"));

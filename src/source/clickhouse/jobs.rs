@@ -92,6 +92,8 @@ pub(super) async fn ids(attempt: &Attempt<'_>, layout: &Layout) -> Result<Vec<St
         "SELECT toValidUTF8(ifNull(toString(job), '')) AS name, count() OVER () AS answer_rows FROM {} WHERE isNotNull(job) GROUP BY job ORDER BY name",
         layout.from
     );
-    let ids = attempt.list(&sql, |sql| attempt.query(sql), |line: &(String, u64)| line.1).await?;
+    let ids = attempt
+        .list(&sql, |sql| attempt.query(sql), |line: &(String, u64)| line.1)
+        .await?;
     Ok(ids.into_iter().map(|(id, _)| id).collect())
 }

@@ -243,21 +243,17 @@ impl Loader<'_> {
     }
 
     /// Of rows that somebody else wrote meanwhile nobody knows whether they are these once more.
-    fn check_alone(
-        &self,
-        jobs: &[String],
-        times: Option<(Micros, Micros)>,
-        expected: u64,
-    ) -> Result<(), SourceError> {
-        self.session.run("look at the rows that were written", async |attempt| {
-            let there = self.rows_around(attempt, jobs, times).await?;
-            if there > expected {
-                return Err(Failure::Torn(
-                    "somebody else wrote rows of the same job meanwhile, perhaps the same ones",
-                ));
-            }
-            Ok(())
-        })?;
+    fn check_alone(&self, jobs: &[String], times: Option<(Micros, Micros)>, expected: u64) -> Result<(), SourceError> {
+        self.session
+            .run("look at the rows that were written", async |attempt| {
+                let there = self.rows_around(attempt, jobs, times).await?;
+                if there > expected {
+                    return Err(Failure::Torn(
+                        "somebody else wrote rows of the same job meanwhile, perhaps the same ones",
+                    ));
+                }
+                Ok(())
+            })?;
         Ok(())
     }
 

@@ -56,7 +56,9 @@ impl Table {
     /// A server that can't be reached or refuses, a table that is not there or not laid out as it should be.
     pub fn open(settings: ServerSettings, notice: Notice) -> Result<Self, SourceError> {
         let session = Session::new(settings, notice)?;
-        session.run("look at the user's settings", async |attempt| profile::overrides(attempt).await.map(drop))?;
+        session.run("look at the user's settings", async |attempt| {
+            profile::overrides(attempt).await.map(drop)
+        })?;
         let layout = session.run("look at the table", async |attempt| Layout::ask(attempt).await)?;
         Ok(Self { session, layout })
     }

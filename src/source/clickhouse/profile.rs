@@ -16,12 +16,21 @@ const MODES: [(&str, &[&str]); 9] = [
     ("timeout_overflow_mode", &["max_execution_time"]),
     ("set_overflow_mode", &["max_rows_in_set", "max_bytes_in_set"]),
     ("join_overflow_mode", &["max_rows_in_join", "max_bytes_in_join"]),
-    ("transfer_overflow_mode", &["max_rows_to_transfer", "max_bytes_to_transfer"]),
-    ("distinct_overflow_mode", &["max_rows_in_distinct", "max_bytes_in_distinct"]),
+    (
+        "transfer_overflow_mode",
+        &["max_rows_to_transfer", "max_bytes_to_transfer"],
+    ),
+    (
+        "distinct_overflow_mode",
+        &["max_rows_in_distinct", "max_bytes_in_distinct"],
+    ),
 ];
 /// The same of servers that work for another one; not every version knows them.
 const LEAF_MODES: [(&str, &[&str]); 2] = [
-    ("read_overflow_mode_leaf", &["max_rows_to_read_leaf", "max_bytes_to_read_leaf"]),
+    (
+        "read_overflow_mode_leaf",
+        &["max_rows_to_read_leaf", "max_bytes_to_read_leaf"],
+    ),
     ("timeout_overflow_mode_leaf", &["max_execution_time_leaf"]),
 ];
 /// The mode in which a query that reaches a limit is refused.
@@ -73,7 +82,9 @@ pub(super) async fn overrides(attempt: &Attempt<'_>) -> Result<Overrides, Failur
         attempt.override_settings(&wanted);
     }
     // Under the settings above this list is whole.
-    let newer = of_new(attempt).await.map_err(|failure| not_overridden(failure, &known, &wanted))?;
+    let newer = of_new(attempt)
+        .await
+        .map_err(|failure| not_overridden(failure, &known, &wanted))?;
     let further = harmful(&newer, &LEAF_MODES, &USUAL_OF_NEW);
     if !further.is_empty() {
         let all: Vec<InForce> = known.iter().chain(&newer).cloned().collect();
@@ -85,7 +96,9 @@ pub(super) async fn overrides(attempt: &Attempt<'_>) -> Result<Overrides, Failur
         return Ok(wanted);
     }
     // A server may take a setting and not follow it.
-    let again = in_force(attempt).await.map_err(|failure| not_overridden(failure, &known, &wanted))?;
+    let again = in_force(attempt)
+        .await
+        .map_err(|failure| not_overridden(failure, &known, &wanted))?;
     let left = harmful(&again, &MODES, &USUAL);
     if !left.is_empty() {
         return Err(Failure::Profile(named(&again, &left)));
@@ -96,33 +109,49 @@ pub(super) async fn overrides(attempt: &Attempt<'_>) -> Result<Overrides, Failur
 /// The settings that every version knows, in an answer of one row: it is there or not.
 async fn in_force(attempt: &Attempt<'_>) -> Result<Vec<InForce>, Failure> {
     let modes = MODES.iter().flat_map(|(mode, limits)| limits.iter().chain([mode]));
-    let names: Vec<&str> = modes.chain(USUAL.iter().map(|(name, _)| name)).chain([&READONLY]).copied().collect();
-    let values: Vec<String> = names.iter().map(|name| format!("toString(getSetting('{name}'))")).collect();
+    let names: Vec<&str> = modes
+        .chain(USUAL.iter().map(|(name, _)| name))
+        .chain([&READONLY])
+        .copied()
+        .collect();
+    let values: Vec<String> = names
+        .iter()
+        .map(|name| format!("toString(getSetting('{name}'))"))
+        .collect();
     let sql = format!("SELECT [{}] AS in_force", values.join(", "));
     let answer = attempt.query(&sql).fetch_optional::<Vec<String>>().await;
     match answer.map_err(|error| attempt.failure(&error))? {
         Some(values) => Ok(names.into_iter().map(str::to_owned).zip(values).collect()),
         // Nothing else takes the only row away.
-        None => Err(Failure::Profile("offset is not 0, or additional_result_filter is set".to_owned())),
+        None => Err(Failure::Profile(
+            "offset is not 0, or additional_result_filter is set".to_owned(),
+        )),
     }
 }
 
 async fn of_new(attempt: &Attempt<'_>) -> Result<Vec<InForce>, Failure> {
     let modes = LEAF_MODES.iter().flat_map(|(mode, limits)| limits.iter().chain([mode]));
-    let names: Vec<&str> = modes.chain(USUAL_OF_NEW.iter().map(|(name, _)| name)).copied().collect();
+    let names: Vec<&str> = modes
+        .chain(USUAL_OF_NEW.iter().map(|(name, _)| name))
+        .copied()
+        .collect();
     let sql = "SELECT name, value FROM system.settings WHERE name IN {names:Array(String)}";
     let settings = attempt.query(sql).param("names", names).fetch_all::<Setting>().await;
     let settings = settings.map_err(|error| attempt.failure(&error))?;
-    Ok(settings.into_iter().map(|Setting { name, value }| (name, value)).collect())
+    Ok(settings
+        .into_iter()
+        .map(|Setting { name, value }| (name, value))
+        .collect())
 }
 
 /// What has to be overridden, with the values that do.
-fn harmful(
-    known: &[InForce],
-    modes: &[(&'static str, &[&str])],
-    usual: &[(&'static str, &'static str)],
-) -> Overrides {
-    let value = |asked: &str| known.iter().find(|(name, _)| name == asked).map(|(_, value)| value.as_str());
+fn harmful(known: &[InForce], modes: &[(&'static str, &[&str])], usual: &[(&'static str, &'static str)]) -> Overrides {
+    let value = |asked: &str| {
+        known
+            .iter()
+            .find(|(name, _)| name == asked)
+            .map(|(_, value)| value.as_str())
+    };
     let is_limit = |limit: &&str| value(limit).is_some_and(|value| value.parse() != Ok(0.0));
     let modes = modes.iter().filter(|(mode, limits)| {
         value(mode).is_some_and(|mode| mode != THROW) && limits.iter().any(|limit| is_limit(limit))
@@ -162,7 +191,9 @@ fn not_overridden(failure: Failure, known: &[InForce], wanted: &Overrides) -> Fa
 fn named(known: &[InForce], wanted: &Overrides) -> String {
     let limits = |setting: &'static str| {
         let mut modes = MODES.iter().chain(&LEAF_MODES);
-        modes.find(|(mode, _)| *mode == setting).map_or(&[][..], |(_, limits)| limits)
+        modes
+            .find(|(mode, _)| *mode == setting)
+            .map_or(&[][..], |(_, limits)| limits)
     };
     let mut words = Vec::new();
     for (setting, _) in wanted {
@@ -179,12 +210,19 @@ mod tests {
     use super::*;
 
     fn found(settings: &[(&str, &str)]) -> Vec<InForce> {
-        settings.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect()
+        settings
+            .iter()
+            .map(|&(name, value)| (name.to_owned(), value.to_owned()))
+            .collect()
     }
 
     #[test]
     fn a_mode_without_its_limit_does_no_harm() {
-        let usual = found(&[("read_overflow_mode", "break"), ("max_rows_to_read", "0"), ("limit", "0")]);
+        let usual = found(&[
+            ("read_overflow_mode", "break"),
+            ("max_rows_to_read", "0"),
+            ("limit", "0"),
+        ]);
         assert!(harmful(&usual, &MODES, &USUAL).is_empty());
         let throwing = found(&[("read_overflow_mode", "throw"), ("max_rows_to_read", "9")]);
         assert!(harmful(&throwing, &MODES, &USUAL).is_empty());
@@ -203,7 +241,11 @@ mod tests {
         let wanted = harmful(&known, &MODES, &USUAL);
         assert_eq!(
             wanted,
-            [("read_overflow_mode", "throw"), ("group_by_overflow_mode", "throw"), ("limit", "0")]
+            [
+                ("read_overflow_mode", "throw"),
+                ("group_by_overflow_mode", "throw"),
+                ("limit", "0")
+            ]
         );
         let refused = check_allowed(&known, &wanted).expect_err("it is read-only").to_string();
         for word in ["read_overflow_mode = break", "max_rows_to_read = 9", "limit = 5"] {

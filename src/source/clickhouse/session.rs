@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use clickhouse::{Client, RowOwned, RowRead};
 use clickhouse::error::Error as ClientError;
 use clickhouse::query::Query;
+use clickhouse::{Client, RowOwned, RowRead};
 use rand::Rng;
 use tokio::runtime::{Handle, Runtime};
 
@@ -64,9 +64,7 @@ pub(super) struct Attempt<'a> {
 impl Attempt<'_> {
     /// A query on the session's table, which it names `{table:Identifier}`.
     pub fn query(&self, sql: &str) -> Query {
-        self.client()
-            .query(sql)
-            .param("table", &self.session.settings.table)
+        self.client().query(sql).param("table", &self.session.settings.table)
     }
 
     /// The lines of a list, each of which says how many there are: an answer that ends well may still have been cut.

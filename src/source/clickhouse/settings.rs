@@ -47,7 +47,9 @@ impl Secret {
         forms.retain(|form| !form.is_empty());
         // The longer first: a shorter one may be a part of it.
         forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
-        forms.iter().fold(text.to_owned(), |text, form| text.replace(form, "***"))
+        forms
+            .iter()
+            .fold(text.to_owned(), |text, form| text.replace(form, "***"))
     }
 }
 
@@ -233,7 +235,12 @@ mod tests {
     #[test]
     fn a_password_is_struck_in_every_spelling() {
         let secret = Secret::new("p@ss wörd/1".to_owned());
-        for spelling in ["p@ss wörd/1", "p%40ss%20w%C3%B6rd%2F1", "p%40ss%20w%c3%b6rd%2f1", "p%40ss+w%C3%B6rd%2F1"] {
+        for spelling in [
+            "p@ss wörd/1",
+            "p%40ss%20w%C3%B6rd%2F1",
+            "p%40ss%20w%c3%b6rd%2f1",
+            "p%40ss+w%C3%B6rd%2F1",
+        ] {
             let text = secret.struck_from(&format!("no way to http://bob:{spelling}@h"));
             assert_eq!(text, "no way to http://bob:***@h", "{spelling}");
         }

@@ -80,7 +80,9 @@ impl Table {
              count() OVER () AS answer_rows \
              {from} GROUP BY row_run, row_iteration ORDER BY row_run, row_iteration"
         );
-        self.lines("sum up the job's rows", &sql, wanted, metric, |line: &Tally| line.answer_rows)
+        self.lines("sum up the job's rows", &sql, wanted, metric, |line: &Tally| {
+            line.answer_rows
+        })
     }
 
     /// The ranks with a row in one metric's window, ascending.
@@ -106,7 +108,9 @@ impl Table {
         let sql = format!(
             "{with} SELECT row_subname AS timer, count() OVER () AS answer_rows {from} GROUP BY timer ORDER BY timer"
         );
-        let lines = self.lines("find the job's timers", &sql, wanted, metric, |line: &(String, u64)| line.1)?;
+        let lines = self.lines("find the job's timers", &sql, wanted, metric, |line: &(String, u64)| {
+            line.1
+        })?;
         Ok(lines.into_iter().map(|(found, _)| found).collect())
     }
 
@@ -154,7 +158,9 @@ impl Table {
               count() OVER () AS answer_rows \
              {from} GROUP BY row_run, rank_number, row_node ORDER BY row_run, rank_number, row_node"
         );
-        self.lines("find the ranks' nodes", &sql, wanted, metric, |line: &Placed| line.answer_rows)
+        self.lines("find the ranks' nodes", &sql, wanted, metric, |line: &Placed| {
+            line.answer_rows
+        })
     }
 
     fn lines<T>(
