@@ -1,12 +1,15 @@
 //! Ctrl-C and SIGTERM: nothing half-written stays.
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Exit code after an interrupt: 128 + SIGINT, as shells write it.
 pub const EXIT_INTERRUPTED: i32 = 130;
+
+/// Variable that is set for a process whose standard input stays open as long as it is wanted.
+pub const ENDS_WITH_INPUT: &str = "MT_DETECTOR_ENDS_WITH_INPUT";
 
 /// The folders and files that are being built.
 static BUILDING: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
@@ -28,29 +31,42 @@ fn building() -> MutexGuard<'static, Vec<PathBuf>> {
 /// # Errors
 /// A handler that is there already, or the operating system's refusal.
 pub fn install() -> Result<(), ctrlc::Error> {
-    ctrlc::set_handler(|| {
-        for (_, ending) in endings().iter() {
-            ending();
-        }
-        // The lock is held on until the end, so that nothing is put in place any more.
-        let building = building();
-        for path in building.iter() {
-            // A file that is written just now can reappear while its folder is emptied.
-            for _ in 0..10 {
-                let _ = if path.is_dir() {
-                    std::fs::remove_dir_all(path)
-                } else {
-                    std::fs::remove_file(path)
-                };
-                if !path.exists() {
-                    break;
-                }
+    ctrlc::set_handler(end)?;
+    // A process that another one started for its own sake goes with it, also where that one was killed: the pipe breaks.
+    if std::env::var_os(ENDS_WITH_INPUT).is_some() {
+        std::thread::spawn(|| {
+            let mut input = std::io::stdin().lock();
+            let mut bytes = [0; 64];
+            while !matches!(input.read(&mut bytes), Ok(0)) {}
+            end();
+        });
+    }
+    Ok(())
+}
+
+/// Cleans up and goes.
+fn end() {
+    for (_, ending) in endings().iter() {
+        ending();
+    }
+    // The lock is held on until the end, so that nothing is put in place any more.
+    let building = building();
+    for path in building.iter() {
+        // A file that is written just now can reappear while its folder is emptied.
+        for _ in 0..10 {
+            let _ = if path.is_dir() {
+                std::fs::remove_dir_all(path)
+            } else {
+                std::fs::remove_file(path)
+            };
+            if !path.exists() {
+                break;
             }
         }
-        let farewell = *FAREWELL.lock().unwrap_or_else(PoisonError::into_inner);
-        let _ = writeln!(std::io::stderr(), "{farewell}");
-        std::process::exit(EXIT_INTERRUPTED);
-    })
+    }
+    let farewell = *FAREWELL.lock().unwrap_or_else(PoisonError::into_inner);
+    let _ = writeln!(std::io::stderr(), "{farewell}");
+    std::process::exit(EXIT_INTERRUPTED);
 }
 
 fn endings() -> MutexGuard<'static, Vec<(u64, Ending)>> {
@@ -80,6 +96,14 @@ pub fn farewell(words: &'static str) {
     *FAREWELL.lock().unwrap_or_else(PoisonError::into_inner) = words;
 }
 
+/// Runs a step that an interrupt can't tear: it comes before or after.
+pub fn undisturbed<T>(step: impl FnOnce() -> T) -> T {
+    let building = building();
+    let done = step();
+    drop(building);
+    done
+}
+
 /// Marks a path as unfinished: an interrupt removes it.
 #[must_use]
 pub fn remove_on_interrupt(path: &Path) -> Unfinished {
@@ -92,13 +116,9 @@ pub fn remove_on_interrupt(path: &Path) -> Unfinished {
 pub struct Unfinished(PathBuf);
 
 impl Unfinished {
-    /// Runs the last step, which an interrupt can't tear: it comes before or after.
+    /// Runs the last step, which an interrupt can't tear.
     pub fn finish<T>(self, last_step: impl FnOnce() -> T) -> T {
-        let mut building = building();
-        let done = last_step();
-        building.retain(|path| *path != self.0);
-        drop(building);
-        done
+        undisturbed(last_step)
     }
 }
 

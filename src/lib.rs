@@ -15,6 +15,7 @@
 //! - [`verdict`], [`contract`], [`stats`]: findings as plain data, names and numbers agreed on, statistics.
 
 pub mod algos;
+mod building;
 pub mod cli;
 pub mod comm;
 pub mod contract;

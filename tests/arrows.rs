@@ -4,8 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The folders (and single files) of `src`, from the ground up.
-const FLOORS: [&str; 16] = [
+const FLOORS: [&str; 17] = [
     "interrupt",
+    "building",
     "contract",
     "stats",
     "verdict",

@@ -30,6 +30,9 @@ pub struct AnalyzeArgs {
     /// Job id; may be left out when the input holds one job
     #[arg(long, value_name = "ID")]
     job_id: Option<String>,
+    /// The same as a JSON string, for ids that no argument can hold
+    #[arg(long, value_name = "JSON", hide = true, conflicts_with = "job_id")]
+    job_id_json: Option<String>,
     /// Iterations to analyse, both ends included: A-B, A-, -B or A; auto takes each window in which the steps were
     /// slow, and all iterations where there is none [default: all]
     #[arg(long, value_name = "RANGE", allow_hyphen_values = true)]
@@ -69,7 +72,7 @@ pub struct AnalyzeArgs {
     format: Format,
     /// Exit with 1 when the status is fault
     #[arg(long)]
-    exit_code: bool,
+    pub(super) exit_code: bool,
     /// Threads [default: one a processor]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
@@ -126,6 +129,8 @@ enum Format {
 
 /// The word for the slow windows.
 const AUTO: &str = "auto";
+/// Timers that the classic rules take: Megatron has some dozens, and each costs seconds where ranks are many.
+const MOST_CLASSIC_TIMERS: usize = 5_000;
 /// More threads than any machine has processors for them; the operating system may refuse or choke on more.
 const MOST_THREADS: usize = 1024;
 
@@ -156,6 +161,14 @@ pub fn run(args: &AnalyzeArgs) -> anyhow::Result<Exit> {
     let progress = Progress::start("reading");
     let source = Source::open(&args.input, &args.clickhouse)?;
     let job = source.load(&request.selection, request.reduction, &|rows| progress.rows(rows))?;
+    let timers = job.timers.len();
+    if args.rules == RulesName::Classic && timers > MOST_CLASSIC_TIMERS {
+        let reason = format!(
+            "the job has {timers} timers, and the classic rules, which cluster each of them six times, take \
+             {MOST_CLASSIC_TIMERS} at most; --rules peer takes any number"
+        );
+        return Err(ArgumentError::new("--rules", reason).into());
+    }
     progress.now("analysing");
     let step_times = slow_windows(job.steps(), request.slowdown_threshold);
     let asked = Asked {
@@ -168,17 +181,18 @@ pub fn run(args: &AnalyzeArgs) -> anyhow::Result<Exit> {
     };
     let report = request.analyse(&source, &job, &asked)?;
     let summary = &report.summary;
-    if let Some(folder) = &request.folder {
+    // A verdict that can't be kept is told all the same: it may have taken an hour.
+    let kept = request.folder.as_ref().map(|folder| {
         progress.now("writing");
-        folder.write(&report)?;
-    }
+        folder.write(&report)
+    });
     drop(progress);
     match args.format {
         Format::Text => print(&text(summary)?)?,
         Format::Json => print(&(json_line(summary)? + "\n"))?,
     }
-    if let Some(folder) = &request.folder {
-        tell(format_args!("results in {}", folder.path().display()));
+    if let Some(folder) = kept.transpose()? {
+        tell(format_args!("results in {}", folder.display()));
     }
     Ok(if args.exit_code && summary.status == Status::Fault {
         Exit::AnomaliesFound
@@ -262,7 +276,7 @@ impl AnalyzeArgs {
         }
         Ok(Request {
             selection: Selection {
-                job: self.job_id.clone(),
+                job: self.job()?,
                 start,
                 end,
                 iterations,
@@ -277,6 +291,39 @@ impl AnalyzeArgs {
             settings: self.settings()?,
             folder: self.folder()?,
         })
+    }
+
+    fn job(&self) -> Result<Option<String>, ArgumentError> {
+        match &self.job_id_json {
+            None => Ok(self.job_id.clone()),
+            Some(json) => serde_json::from_str(json)
+                .map(Some)
+                .map_err(|error| ArgumentError::new("--job-id-json", error.to_string())),
+        }
+    }
+
+    /// The first argument that a sweep gives itself.
+    pub(super) fn given_for_a_sweep(&self) -> Option<&'static str> {
+        let given = [
+            ("a file", !self.input.is_empty()),
+            ("--job-id", self.job_id.is_some() || self.job_id_json.is_some()),
+            ("--start", self.start.is_some()),
+            ("--end", self.end.is_some()),
+            ("--out", self.out.is_some()),
+            ("--no-files", self.no_files),
+            ("--format", self.format != Format::Text),
+        ];
+        let own = given.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag);
+        own.or_else(|| self.clickhouse.given())
+    }
+
+    /// Checks all values, for an analysis of such input.
+    ///
+    /// # Errors
+    /// The first that makes no sense.
+    pub(super) fn check(&mut self, input: &[PathBuf]) -> anyhow::Result<()> {
+        self.input = input.to_vec();
+        self.request().map(drop)
     }
 
     /// The thresholds of the chosen rules; those of other rules would have no effect and are refused.
@@ -327,11 +374,10 @@ impl AnalyzeArgs {
         if self.no_files {
             return Ok(None);
         }
-        let path = match &self.out {
-            Some(path) => path.clone(),
-            None => default_folder(),
-        };
-        Ok(Some(ResultFolder::at(path, self.force)?))
+        Ok(Some(match &self.out {
+            Some(path) => ResultFolder::at(path.clone(), self.force)?,
+            None => ResultFolder::near(default_folder()),
+        }))
     }
 }
 
@@ -375,13 +421,8 @@ pub(super) fn chosen_algorithms(names: &[String]) -> Result<Vec<&'static dyn Alg
     Ok(known.iter().filter(asked).copied().collect())
 }
 
-/// `prediction_results/prediction_<UTC time>`, counted on when two runs share a second.
+/// `prediction_results/prediction_<UTC time>`.
 fn default_folder() -> PathBuf {
-    let parent = PathBuf::from("prediction_results");
     let name = chrono::Utc::now().format("prediction_%Y%m%dT%H%M%SZ").to_string();
-    let free = (2..).map(|count| parent.join(format!("{name}-{count}")));
-    let mut candidates = std::iter::once(parent.join(&name)).chain(free);
-    candidates
-        .find(|path| !path.exists())
-        .unwrap_or_else(|| parent.join(name))
+    PathBuf::from("prediction_results").join(name)
 }

@@ -1,6 +1,7 @@
 //! Where the table is: flags first, then the environment, then the configuration file.
 
 use std::ffi::OsString;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use directories::ProjectDirs;
 use serde::Deserialize;
 
 use super::exit::ArgumentError;
+use super::stdout::tell;
 use crate::source::clickhouse::{Address, Secret, ServerSettings};
 
 /// Arguments of the connection, as typed.
@@ -202,7 +204,7 @@ impl ClickHouseArgs {
             },
         };
         let broken = |reason: String| ArgumentError::new("--config", format!("{}: {reason}", path.display()));
-        let text = std::fs::read_to_string(&path).map_err(|error| broken(error.to_string()))?;
+        let text = read_bounded(&path, LONGEST_CONFIG).map_err(broken)?;
         // The error's own text repeats the line, its message the value; both may hold a password.
         let file: ConfigFile = toml::from_str(&text).map_err(|error| {
             let line = error
@@ -210,6 +212,16 @@ impl ClickHouseArgs {
                 .map_or(0, |span| text[..span.start.min(text.len())].lines().count());
             broken(format!("line {}: {}", line.max(1), wrong_in_config(error.message())))
         })?;
+        let section = &file.clickhouse;
+        let with_password = section.password.is_some()
+            || section.password_file.is_some()
+            || section.url.as_ref().is_some_and(|url| url.contains('@'));
+        if with_password && is_open_to_all(&path) {
+            tell(format_args!(
+                "warning: everybody may write {}, which says where a password is sent; take that right away (chmod o-w)",
+                path.display()
+            ));
+        }
         let folder = path.parent().unwrap_or(Path::new("")).to_owned();
         Ok((file.clickhouse, folder))
     }
@@ -248,9 +260,40 @@ fn environment(name: &'static str) -> Result<Option<String>, ArgumentError> {
     }
 }
 
+/// Bytes of a file that holds a password.
+const LONGEST_PASSWORD: u64 = 64 << 10;
+/// Bytes of a configuration file.
+const LONGEST_CONFIG: u64 = 1 << 20;
+
+/// A text file that is no longer than it should be: a device would never end.
+fn read_bounded(path: &Path, most: u64) -> Result<String, String> {
+    let mut text = String::new();
+    let read = std::fs::File::open(path).and_then(|file| file.take(most + 1).read_to_string(&mut text));
+    match read {
+        Err(error) => Err(error.to_string()),
+        Ok(_) if text.len() as u64 > most => {
+            Err(format!("it is longer than {} KB: is this the right file?", most >> 10))
+        }
+        Ok(_) => Ok(text),
+    }
+}
+
+/// Whether everybody may write the file.
+#[cfg(unix)]
+fn is_open_to_all(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::metadata(path).is_ok_and(|found| found.permissions().mode() & 0o002 != 0)
+}
+
+/// Nobody can tell here.
+#[cfg(not(unix))]
+fn is_open_to_all(_: &Path) -> bool {
+    false
+}
+
 fn password_of(flag: &'static str, path: &Path) -> Result<Secret, ArgumentError> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| ArgumentError::new(flag, format!("{}: {error}", path.display())))?;
+    let text = read_bounded(path, LONGEST_PASSWORD)
+        .map_err(|reason| ArgumentError::new(flag, format!("{}: {reason}", path.display())))?;
     let line = text.split(['\r', '\n']).next().unwrap_or_default();
     Ok(Secret::new(line.to_owned()))
 }

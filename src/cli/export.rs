@@ -1,5 +1,7 @@
 //! `export`: a job's rows from a table into a Parquet file.
 
+use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -10,7 +12,7 @@ use super::exit::Exit;
 use super::progress::Progress;
 use super::source::open_table;
 use super::stdout::tell;
-use crate::interrupt;
+use crate::building::Building;
 use crate::job::export_job;
 use crate::report::WriteError;
 
@@ -46,25 +48,20 @@ pub struct ExportArgs {
 pub fn run(args: &ExportArgs) -> anyhow::Result<Exit> {
     let iterations = iterations(&args.iterations)?;
     let between = (moment("--start", &args.start)?, moment("--end", &args.end)?);
-    if !args.force && args.out.exists() {
-        return Err(WriteError::Exists { path: args.out.clone() }.into());
-    }
+    check_free(&args.out, args.force)?;
     let table = open_table(&args.clickhouse)?;
     let folder = match args.out.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
-    let file = tempfile::Builder::new()
-        .prefix(".mt-detector-")
-        .suffix(".part")
-        .tempfile_in(folder)
-        .map_err(WriteError::io(folder))?;
-    let unfinished = interrupt::remove_on_interrupt(file.path());
+    let file = Building::file(folder).map_err(WriteError::io(folder))?;
     let progress = Progress::start("exporting");
     let exported = export_job(&table, args.job_id.as_deref(), between, iterations, file.path())?;
-    unfinished
-        .finish(|| file.persist(&args.out).map(drop))
-        .map_err(|error| WriteError::io(&args.out)(error.error))?;
+    check_free(&args.out, args.force)?;
+    file.put(&args.out, args.force).map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => WriteError::Exists { path: args.out.clone() },
+        _ => WriteError::io(&args.out)(error),
+    })?;
     drop(progress);
     tell(format_args!(
         "{}: {} rows, {} bytes",
@@ -73,4 +70,16 @@ pub fn run(args: &ExportArgs) -> anyhow::Result<Exit> {
         exported.bytes
     ));
     Ok(Exit::Success)
+}
+
+/// A place is free where nothing is, and with `force` where a file is: never is a device, a pipe or a link replaced.
+fn check_free(place: &Path, force: bool) -> Result<(), WriteError> {
+    let path = place.to_owned();
+    match fs::symlink_metadata(place) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(WriteError::io(path)(error)),
+        Ok(_) if !force => Err(WriteError::Exists { path }),
+        Ok(found) if found.is_file() => Ok(()),
+        Ok(_) => Err(WriteError::NotAFile { path }),
+    }
 }

@@ -10,8 +10,9 @@ use super::exit::Exit;
 use super::progress::Progress;
 use super::source::Source;
 use super::stdout::print;
+use crate::contract::printable::{json_printable, on_one_line};
 use crate::job::JobEntry;
-use crate::report::{WriteError, on_one_line};
+use crate::report::WriteError;
 use crate::source::SourceError;
 
 /// Arguments of `jobs`.
@@ -52,10 +53,11 @@ pub fn run(args: &JobsArgs) -> anyhow::Result<Exit> {
         Format::Text => text(&jobs),
         Format::Json => {
             let line = serde_json::to_string(&jobs);
-            line.map_err(|reason| WriteError::Format {
+            let line = line.map_err(|reason| WriteError::Format {
                 what: "the list of jobs",
                 reason: reason.to_string(),
-            })? + "\n"
+            })?;
+            json_printable(&line) + "\n"
         }
     };
     print(&listing)?;

@@ -1,8 +1,11 @@
 //! `load`: rows of files into a table.
 
+use std::fs::{File, TryLockError};
+use std::hash::{Hash as _, Hasher as _};
 use std::path::PathBuf;
 
 use clap::Args;
+use rustc_hash::FxHasher;
 
 use super::clickhouse::ClickHouseArgs;
 use super::exit::Exit;
@@ -46,6 +49,7 @@ pub fn run(args: &LoadArgs) -> anyhow::Result<Exit> {
         Table::create(server(&args.clickhouse)?, &place, notice())?;
     }
     let table = open_table(&args.clickhouse)?;
+    let _alone = alone(&table.name());
     interrupt::farewell("interrupted; the rows that were sent stay, loading again writes the rest");
     if let Some(kind) = table.attributes_unwritten() {
         tell(format_args!(
@@ -69,4 +73,24 @@ pub fn run(args: &LoadArgs) -> anyhow::Result<Exit> {
     ));
     outcome?;
     Ok(Exit::Success)
+}
+
+/// Waits until no other load of this machine writes into the table: each would look for rows that are there before the
+/// other writes them. The lock goes with what is returned, also when the program dies; without a place for it there is none.
+fn alone(table: &str) -> Option<File> {
+    let mut hasher = FxHasher::default();
+    table.hash(&mut hasher);
+    let path = std::env::temp_dir().join(format!("mt-detector-load-{:016x}.lock", hasher.finish()));
+    // Reading is enough to lock it, and somebody else may have made it.
+    let made = File::create_new(&path);
+    let lock = made.or_else(|_| File::open(&path)).ok()?;
+    match lock.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            tell(format_args!("waiting for another load into {table}"));
+            lock.lock().ok()?;
+        }
+        Err(TryLockError::Error(_)) => return None,
+    }
+    Some(lock)
 }

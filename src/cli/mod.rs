@@ -27,6 +27,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::contract::printable::on_one_line;
 use crate::interrupt;
 
 pub use exit::{ArgumentError, Exit, exit_of};
@@ -66,8 +67,10 @@ enum Command {
 /// Runs the program with the process's arguments.
 #[must_use]
 pub fn main() -> ExitCode {
-    // `parse` exits by itself: 0 for --help and --version, 2 for bad arguments.
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return refused(&error),
+    };
     let outcome = interrupt::install()
         .map_err(anyhow::Error::from)
         .and_then(|()| match &cli.command {
@@ -93,4 +96,51 @@ pub fn main() -> ExitCode {
         exit
     });
     ExitCode::from(exit)
+}
+
+/// Arguments of `analyze` as the parser reads them.
+///
+/// # Errors
+/// What the parser has against them.
+fn parsed_analyze(flags: &[String]) -> Result<analyze::AnalyzeArgs, ArgumentError> {
+    let arguments = ["mt-detector", "analyze"]
+        .into_iter()
+        .chain(flags.iter().map(String::as_str));
+    let refused = |error: &clap::Error| {
+        let text = error.render().to_string();
+        let first = text.lines().next().unwrap_or_default();
+        ArgumentError::new("--", first.strip_prefix("error: ").unwrap_or(first))
+    };
+    match Cli::try_parse_from(arguments) {
+        Ok(Cli {
+            command: Command::Analyze(args),
+        }) => Ok(*args),
+        Ok(_) => Err(ArgumentError::new("--", "only flags of `analyze` stand behind it")),
+        Err(error) => Err(refused(&error)),
+    }
+}
+
+/// Prints what the parser says: help and version with 0, bad arguments with 2.
+fn refused(error: &clap::Error) -> ExitCode {
+    let typed: Vec<String> = std::env::args_os()
+        .map(|argument| argument.to_string_lossy().into_owned())
+        .collect();
+    let steers = |text: &&str| on_one_line(text) != **text;
+    let parts = typed.iter().flat_map(|argument| {
+        let value = argument.split_once('=').map(|(_, value)| value);
+        [Some(argument.as_str()), value]
+    });
+    let steering: Vec<&str> = parts.flatten().filter(steers).collect();
+    if steering.is_empty() || !error.use_stderr() {
+        error.exit();
+    }
+    // The parser repeats arguments as they were typed.
+    let mut text = error.render().to_string();
+    for part in steering {
+        text = text.replace(part, &on_one_line(part));
+    }
+    for line in text.lines() {
+        stdout::tell(format_args!("{line}"));
+    }
+    Exit::BadArguments.into()
 }

@@ -6,11 +6,20 @@ use super::clickhouse::ClickHouseArgs;
 use super::exit::ArgumentError;
 use super::stdout::tell;
 use crate::job::{
-    Job, JobEntry, JobError, Reduction, Selection, list_jobs, list_jobs_with_files, list_table_jobs, load, load_table,
+    Job, JobEntry, JobError, JobsOfFiles, Reduction, Selection, list_jobs, list_jobs_with_files, list_table_jobs, load,
+    load_table,
 };
 use crate::source::clickhouse::{Notice, ServerSettings, Table};
 use crate::source::{Discovered, Micros, SourceError, discover, timestamp};
 use crate::sweep::ListedJob;
+
+/// The jobs with a row in a span of time.
+pub(super) struct JobsBetween {
+    /// The jobs.
+    pub jobs: Vec<ListedJob>,
+    /// Files that can't be read; they may hold rows of these jobs and of others.
+    pub unread: Vec<SourceError>,
+}
 
 /// The source that the arguments name.
 pub(super) enum Source {
@@ -51,12 +60,16 @@ impl Source {
 
     /// Lists the jobs with rows between two moments. A server counts the rows of that time only; of files the whole job
     /// is summed up, so that its place names the bounds that cut it, and the files with rows of it.
-    pub fn jobs_between(&self, start: Option<Micros>, end: Option<Micros>) -> Result<Vec<ListedJob>, SourceError> {
+    pub fn jobs_between(&self, start: Option<Micros>, end: Option<Micros>) -> Result<JobsBetween, SourceError> {
         match self {
             Self::Files(found) => {
                 let time = |text: &Option<String>| text.as_deref().and_then(timestamp::parse);
                 let mut listed = Vec::new();
-                for (entry, files) in list_jobs_with_files(&found.files)? {
+                let JobsOfFiles { jobs, mut unread } = list_jobs_with_files(&found.files);
+                if jobs.is_empty() && !unread.is_empty() {
+                    return Err(unread.swap_remove(0).1);
+                }
+                for (entry, files) in jobs {
                     let (first, last) = (time(&entry.first_time), time(&entry.last_time));
                     let after_start = start.is_none_or(|start| last.is_some_and(|last| start <= last));
                     let before_end = end.is_none_or(|end| first.is_some_and(|first| first <= end));
@@ -68,19 +81,27 @@ impl Source {
                     let bound = |bound: Option<Micros>| bound.map_or_else(String::new, timestamp::format);
                     let files: Vec<_> = files.iter().map(|path| absolute(path)).collect();
                     let place = format!("{files:?}, cut at {} to {}", bound(cut_start), bound(cut_end));
-                    listed.push(ListedJob { entry, place });
+                    // An analysis of all would stumble over what can't be read.
+                    let files = (!unread.is_empty()).then_some(files);
+                    listed.push(ListedJob { entry, place, files });
                 }
-                Ok(listed)
+                Ok(JobsBetween {
+                    jobs: listed,
+                    unread: unread.into_iter().map(|(_, error)| error).collect(),
+                })
             }
             Self::Table(table) => {
                 let jobs = list_table_jobs(table, (start, end))?.into_iter();
                 let place = table.name();
-                Ok(jobs
-                    .map(|entry| ListedJob {
-                        entry,
-                        place: place.clone(),
-                    })
-                    .collect())
+                let listed = |entry| ListedJob {
+                    entry,
+                    place: place.clone(),
+                    files: None,
+                };
+                Ok(JobsBetween {
+                    jobs: jobs.map(listed).collect(),
+                    unread: Vec::new(),
+                })
             }
         }
     }

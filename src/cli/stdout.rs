@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use crate::contract::printable::on_one_line;
 use crate::report::WriteError;
 
 /// Prints text as it is. A reader that went away has seen enough: the run goes on to its exit code.
@@ -16,7 +17,7 @@ pub fn print(text: &str) -> Result<(), WriteError> {
     }
 }
 
-/// Prints a line on standard error; where even that fails there is nobody left to tell.
+/// Prints a line on standard error, one line whatever names it repeats; where even that fails there is nobody left to tell.
 pub fn tell(line: std::fmt::Arguments<'_>) {
-    let _ = writeln!(std::io::stderr().lock(), "{line}");
+    let _ = writeln!(std::io::stderr().lock(), "{}", on_one_line(&line.to_string()));
 }

@@ -1,22 +1,22 @@
 //! `sweep`: every job with rows in a span of time, for a nightly run.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use clap::Args;
 
-use super::analyze::moment;
+use super::analyze::{AnalyzeArgs, moment};
 use super::clickhouse::ClickHouseArgs;
 use super::exit::{ArgumentError, Exit};
-use super::source::Source;
-use super::stdout::print;
+use super::source::{JobsBetween, Source};
+use super::stdout::{print, tell};
+use crate::contract::printable::on_one_line;
 use crate::interrupt;
-use crate::report::on_one_line;
 use crate::source::{Micros, SourceError, timestamp};
 use crate::sweep::folder::SweepFolder;
-use crate::sweep::{Budget, JobResult, LEDGER_VERSION, Ledger, Plan, run as run_plan};
+use crate::sweep::{Budget, JobResult, LEDGER_VERSION, Ledger, Plan, named, run as run_plan};
 
 /// Arguments of `sweep`.
 #[derive(Debug, Args)]
@@ -73,10 +73,14 @@ const MOST_IN_PARALLEL: usize = 256;
 pub fn run(args: &SweepArgs) -> anyhow::Result<Exit> {
     let (start, end) = args.span()?;
     let budget = args.budget()?;
+    let flags = args.checked_flags()?;
     let folder = SweepFolder::open(&args.out)?;
     interrupt::farewell("interrupted; finished jobs are kept, --resume goes on");
     let source = Source::open(&args.input, &args.clickhouse)?;
-    let jobs = source.jobs_between(start, end)?;
+    let JobsBetween { jobs, unread } = source.jobs_between(start, end)?;
+    for error in &unread {
+        tell(format_args!("passed over: {}", in_full(error)));
+    }
     if jobs.is_empty() {
         return Err(SourceError::NoRows("no job has any in that time".to_owned()).into());
     }
@@ -93,6 +97,7 @@ pub fn run(args: &SweepArgs) -> anyhow::Result<Exit> {
         start: time(start),
         end: time(end),
         flags: args.flags.clone(),
+        unread: unread.iter().map(in_full).collect(),
         jobs,
     };
     // What is known of jobs whose turn is still to come is not lost when this sweep is ended.
@@ -105,22 +110,26 @@ pub fn run(args: &SweepArgs) -> anyhow::Result<Exit> {
     let handed_on = args.clickhouse.handed_on()?;
     let plan = Plan {
         jobs: &jobs,
-        arguments: &args.source_arguments(handed_on.flags, start, end),
+        arguments: &span_arguments(handed_on.flags, start, end),
+        input: &args.input.iter().map(|path| named(path)).collect::<Vec<_>>(),
         environment: &handed_on.environment,
         flags: &args.flags,
+        exits_with_one: flags.exit_code,
         folder: folder.path(),
         earlier: &earlier,
     };
     let ledger = ledger(run_plan(&plan, budget, &each)?);
     folder.finish(&ledger)?;
     print(&args.lines(&ledger))?;
-    Ok(if ledger.jobs.iter().any(|result| result.status.is_broken()) {
-        Exit::SourceFailed
-    } else if args.exit_code && ledger.jobs.iter().any(JobResult::is_fault) {
-        Exit::AnomaliesFound
-    } else {
-        Exit::Success
-    })
+    Ok(
+        if !ledger.unread.is_empty() || ledger.jobs.iter().any(|result| result.status.is_broken()) {
+            Exit::SourceFailed
+        } else if args.exit_code && ledger.jobs.iter().any(JobResult::is_fault) {
+            Exit::AnomaliesFound
+        } else {
+            Exit::Success
+        },
+    )
 }
 
 impl SweepArgs {
@@ -148,18 +157,16 @@ impl SweepArgs {
         })
     }
 
-    /// What names the source and the span to `analyze`: first the flags of the connection.
-    fn source_arguments(
-        &self,
-        mut arguments: Vec<OsString>,
-        start: Option<Micros>,
-        end: Option<Micros>,
-    ) -> Vec<OsString> {
-        for (flag, micros) in [("--start", start), ("--end", end)] {
-            arguments.extend(micros.map(|micros| format!("{flag}={}", timestamp::format(micros)).into()));
+    /// The flags behind `--` as `analyze` will read them. A bad one would fail every job; one that the sweep sets itself
+    /// would contradict it, and what belongs to the connection stands before, where a password is kept out of sight.
+    fn checked_flags(&self) -> anyhow::Result<AnalyzeArgs> {
+        let mut flags = super::parsed_analyze(&self.flags)?;
+        if let Some(own) = flags.given_for_a_sweep() {
+            let reason = format!("{own} behind it belongs to the sweep: give it before, or leave it out");
+            return Err(ArgumentError::new("--", reason).into());
         }
-        arguments.extend(self.input.iter().map(|path| named(path)));
-        arguments
+        flags.check(&self.input)?;
+        Ok(flags)
     }
 
     /// A line for each job with something to tell.
@@ -184,12 +191,23 @@ impl SweepArgs {
     }
 }
 
-/// A path that can't be taken for a flag.
-fn named(path: &Path) -> OsString {
-    if path.as_os_str().as_encoded_bytes().starts_with(b"-") {
-        return Path::new(".").join(path).into_os_string();
+/// What names the span to `analyze`, behind the flags of the connection.
+fn span_arguments(mut arguments: Vec<OsString>, start: Option<Micros>, end: Option<Micros>) -> Vec<OsString> {
+    for (flag, micros) in [("--start", start), ("--end", end)] {
+        arguments.extend(micros.map(|micros| format!("{flag}={}", timestamp::format(micros)).into()));
     }
-    path.as_os_str().to_owned()
+    arguments
+}
+
+/// An error with its causes.
+fn in_full(error: &SourceError) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(next) = cause {
+        text += &format!(": {next}");
+        cause = next.source();
+    }
+    text
 }
 
 /// A length of time: `90s`, `15m`, `24h`, `7d`, `1h 30m`.

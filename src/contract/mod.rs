@@ -6,6 +6,7 @@
 pub mod columns;
 pub mod defaults;
 pub mod metrics;
+pub mod printable;
 pub mod rank_order;
 mod timer;
 pub mod timers;

@@ -52,15 +52,27 @@ pub fn list_jobs(files: &[SourceFile], progress: &dyn Fn(u64)) -> Result<Vec<Job
         .collect())
 }
 
-/// Lists the jobs of the files, by id, each with the files that hold rows of it.
-///
-/// # Errors
-/// The first file that can't be read.
-pub fn list_jobs_with_files(files: &[SourceFile]) -> Result<Vec<(JobEntry, Vec<PathBuf>)>, SourceError> {
+/// The jobs of files, and what could not be read.
+#[derive(Debug)]
+pub struct JobsOfFiles {
+    /// By id, each with the files that hold rows of it.
+    pub jobs: Vec<(JobEntry, Vec<PathBuf>)>,
+    /// Files of which nothing counts, with what is wrong with them.
+    pub unread: Vec<(PathBuf, SourceError)>,
+}
+
+/// Lists the jobs of the files, by id, each with the files that hold rows of it. A file that can't be read takes no other
+/// one with it.
+#[must_use]
+pub fn list_jobs_with_files(files: &[SourceFile]) -> JobsOfFiles {
     let mut jobs: BTreeMap<String, (Seen, Vec<PathBuf>)> = BTreeMap::new();
+    let mut unread = Vec::new();
     for file in files {
         let mut catalog = Catalog::default();
-        scan(std::slice::from_ref(file), &mut catalog, &|_| ())?;
+        if let Err(error) = scan(std::slice::from_ref(file), &mut catalog, &|_| ()) {
+            unread.push((file.path.clone(), error));
+            continue;
+        }
         for (job, seen) in catalog.jobs {
             let (all, holders) = jobs.entry(job).or_default();
             all.merge(seen);
@@ -68,7 +80,8 @@ pub fn list_jobs_with_files(files: &[SourceFile]) -> Result<Vec<(JobEntry, Vec<P
         }
     }
     let entry = |(job, (seen, files)): (String, (Seen, _))| (seen.into_entry(job), files);
-    Ok(jobs.into_iter().map(entry).collect())
+    let jobs = jobs.into_iter().map(entry).collect();
+    JobsOfFiles { jobs, unread }
 }
 
 /// A short list of job ids for a message.

@@ -33,7 +33,7 @@ mod window;
 
 pub use assemble::{Job, TimerTable};
 pub use calls::CallTable;
-pub use catalog::{JobEntry, list_jobs, list_jobs_with_files, name_jobs};
+pub use catalog::{JobEntry, JobsOfFiles, list_jobs, list_jobs_with_files, name_jobs};
 pub use collect::Collector;
 pub use columns::{LEAST_COLUMNS, Reduction};
 pub use from_table::{export_job, list_table_jobs, load_table};

@@ -6,9 +6,9 @@ use std::path::Path;
 use super::csv_table::write_table;
 use super::error::WriteError;
 use super::report::Report;
-use super::text::on_one_line;
 use crate::comm::Communication;
 use crate::comm::flows::Flow;
+use crate::contract::printable::as_cell;
 
 /// What an error calls them.
 const WHAT: &str = "a table of communication";
@@ -57,8 +57,8 @@ fn write_links(path: &Path, ranks: &[u32], nodes: &[String], flows: &[Flow]) -> 
         vec![
             ranks[flow.sender].to_string(),
             ranks[flow.receiver].to_string(),
-            on_one_line(&nodes[flow.sender]),
-            on_one_line(&nodes[flow.receiver]),
+            as_cell(&nodes[flow.sender]),
+            as_cell(&nodes[flow.receiver]),
             flow.direction.name().to_owned(),
             number(flow.seconds, 6),
             number(factor, 3),

@@ -19,6 +19,12 @@ pub enum WriteError {
         /// The folder.
         path: PathBuf,
     },
+    /// Replacing something that is no plain file.
+    #[error("{path} is no plain file, so it is never replaced", path = path.display())]
+    NotAFile {
+        /// What is there.
+        path: PathBuf,
+    },
     /// The operating system refused.
     #[error("failed to write {path}", path = path.display())]
     Io {

@@ -1,19 +1,25 @@
 //! The result folder: built beside its place, then renamed into it, so that it is there whole or not at all.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::error::WriteError;
 use super::exporters;
 use super::json::SUMMARY_JSON;
 use super::report::Report;
-use crate::interrupt;
+use crate::building::{self, Building};
+
+/// Runs that may begin in one second and still find a name of their own.
+const MOST_IN_A_SECOND: u32 = 10_000;
 
 /// Where the results go.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResultFolder {
     path: PathBuf,
     force: bool,
+    /// Whether a number is put behind the name where the place is taken.
+    counts_on: bool,
 }
 
 impl ResultFolder {
@@ -22,39 +28,36 @@ impl ResultFolder {
     /// # Errors
     /// A place that is taken: by anything without `force`, by anything but a result folder with it.
     pub fn at(path: PathBuf, force: bool) -> Result<Self, WriteError> {
-        let folder = Self { path, force };
-        folder.check_free()?;
-        Ok(folder)
+        building::recover(&path);
+        check_free(&path, force)?;
+        Ok(Self {
+            path,
+            force,
+            counts_on: false,
+        })
     }
 
-    /// Where it is.
+    /// A place that nobody asked for by name: where it is taken the results go beside it, with a number behind the name.
     #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    fn check_free(&self) -> Result<(), WriteError> {
-        let path = self.path.clone();
-        match fs::symlink_metadata(&self.path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-            Err(error) => Err(WriteError::io(path)(error)),
-            Ok(_) if !self.force => Err(WriteError::Exists { path }),
-            Ok(found) if found.is_dir() && self.path.join(SUMMARY_JSON).is_file() => Ok(()),
-            Ok(_) => Err(WriteError::NotAResult { path }),
+    pub fn near(path: PathBuf) -> Self {
+        Self {
+            path,
+            force: false,
+            counts_on: true,
         }
     }
 
-    /// Writes everything, each window's report into a folder of its own.
+    /// Writes everything, each window's report into a folder of its own, and tells where.
     ///
     /// # Errors
     /// Anything that can't be written; nothing of it stays then.
-    pub fn write(&self, report: &Report) -> Result<(), WriteError> {
+    pub fn write(&self, report: &Report) -> Result<PathBuf, WriteError> {
         let parent = match self.path.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             _ => Path::new("."),
         };
         let made = make_parents(parent)?;
-        let outcome = self.build_and_rename(parent, report);
+        let outcome = self.build_and_put(parent, report);
         if outcome.is_err() {
             // Only empty folders go, deepest first.
             for folder in made.iter().rev() {
@@ -64,30 +67,53 @@ impl ResultFolder {
         outcome
     }
 
-    fn build_and_rename(&self, parent: &Path, report: &Report) -> Result<(), WriteError> {
-        let building = folder_beside(parent).map_err(WriteError::io(parent))?;
-        let guard = interrupt::remove_on_interrupt(building.path());
-        exporters::export(building.path(), report)?;
-        let built = building.path().to_owned();
-        guard.finish(|| self.put_in_place(&built))?;
-        // The temporary folder is the result now.
-        let _ = building.keep();
-        Ok(())
+    fn build_and_put(&self, parent: &Path, report: &Report) -> Result<PathBuf, WriteError> {
+        // Two runs may begin in the same second; each finds out only here which name is its own.
+        for place in self.places() {
+            self.check_replaceable(&place)?;
+            let building = Building::folder(parent).map_err(WriteError::io(parent))?;
+            exporters::export(building.path(), report)?;
+            match building.put(&place, self.force) {
+                Ok(()) => return Ok(place),
+                Err(error) if error.kind() == ErrorKind::AlreadyExists && self.counts_on => {}
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                    return Err(WriteError::Exists { path: place });
+                }
+                Err(error) => return Err(WriteError::io(place)(error)),
+            }
+        }
+        Err(WriteError::Exists {
+            path: self.path.clone(),
+        })
     }
 
-    fn put_in_place(&self, built: &Path) -> Result<(), WriteError> {
-        self.check_free()?;
-        if !self.path.exists() {
-            return fs::rename(built, &self.path).map_err(WriteError::io(&self.path));
-        }
-        let old = built.with_extension("old");
-        fs::rename(&self.path, &old).map_err(WriteError::io(&self.path))?;
-        if let Err(error) = fs::rename(built, &self.path) {
-            // Back to where it was; the first error is the one to report.
-            let _ = fs::rename(&old, &self.path);
-            return Err(WriteError::io(&self.path)(error));
-        }
-        fs::remove_dir_all(&old).map_err(WriteError::io(&old))
+    /// Where the results may go, the first that is free.
+    fn places(&self) -> impl Iterator<Item = PathBuf> {
+        let further = if self.counts_on { MOST_IN_A_SECOND } else { 1 };
+        (1..=further).map(|count| match count {
+            1 => self.path.clone(),
+            _ => {
+                let mut name = self.path.as_os_str().to_owned();
+                name.push(format!("-{count}"));
+                PathBuf::from(name)
+            }
+        })
+    }
+
+    fn check_replaceable(&self, place: &Path) -> Result<(), WriteError> {
+        if self.force { check_free(place, true) } else { Ok(()) }
+    }
+}
+
+/// A place is free where nothing is, and with `force` where an earlier result is.
+fn check_free(place: &Path, force: bool) -> Result<(), WriteError> {
+    let path = place.to_owned();
+    match fs::symlink_metadata(place) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(WriteError::io(path)(error)),
+        Ok(_) if !force => Err(WriteError::Exists { path }),
+        Ok(found) if found.is_dir() && place.join(SUMMARY_JSON).is_file() => Ok(()),
+        Ok(_) => Err(WriteError::NotAResult { path }),
     }
 }
 
@@ -100,17 +126,4 @@ fn make_parents(parent: &Path) -> Result<Vec<PathBuf>, WriteError> {
     made.reverse();
     fs::create_dir_all(parent).map_err(WriteError::io(parent))?;
     Ok(made)
-}
-
-/// A folder that removes itself unless kept; as readable as other new folders, unlike temporary ones usually.
-fn folder_beside(parent: &Path) -> std::io::Result<tempfile::TempDir> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".mt-detector-");
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        // The umask takes its share of it.
-        builder.permissions(fs::Permissions::from_mode(0o777));
-    }
-    builder.tempdir_in(parent)
 }

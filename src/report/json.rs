@@ -6,6 +6,7 @@ use std::path::Path;
 use super::error::WriteError;
 use super::report::Report;
 use super::summary::Summary;
+use crate::contract::printable::json_printable;
 
 /// Name of the file; what holds it is a result folder.
 pub(super) const SUMMARY_JSON: &str = "summary.json";
@@ -24,7 +25,9 @@ pub(super) fn export(folder: &Path, report: &Report) -> Result<(), WriteError> {
 /// # Errors
 /// A number that JSON can't hold.
 pub fn json_line(summary: &Summary) -> Result<String, WriteError> {
-    serde_json::to_string(summary).map_err(format_error)
+    serde_json::to_string(summary)
+        .map(|text| json_printable(&text))
+        .map_err(format_error)
 }
 
 /// Indented, for the result folder.
@@ -33,7 +36,7 @@ pub fn json_line(summary: &Summary) -> Result<String, WriteError> {
 /// A number that JSON can't hold.
 pub fn json_pretty(summary: &Summary) -> Result<String, WriteError> {
     serde_json::to_string_pretty(summary)
-        .map(|text| text + "\n")
+        .map(|text| json_printable(&text) + "\n")
         .map_err(format_error)
 }
 

@@ -26,7 +26,6 @@ pub use folder::ResultFolder;
 pub use json::{json_line, json_pretty};
 pub use report::Report;
 pub use summary::{AlgorithmSummary, Asked, RankVotes, SCHEMA_VERSION, Summary, TimerSummary, WindowSummary};
-pub(crate) use text::on_one_line;
 pub use text::text;
 pub(crate) use text_cost::cost as cost_in_words;
 

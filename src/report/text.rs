@@ -10,6 +10,7 @@ use super::error::WriteError;
 use super::report::{Report, folder_name};
 use super::summary::{Summary, TimerSummary};
 use super::text_cost::{cost, cost_alone};
+use crate::contract::printable::{json_printable, on_one_line};
 use crate::features::TimerFate;
 use crate::job::{Move, Restart, SlowWindow, Stall, StepTimes, TopologyOrigin};
 use crate::verdict::{Finding, FindingKind, LinkEvidence, TimerEvidence, words};
@@ -137,7 +138,7 @@ fn json_array<T: Serialize>(items: &[T]) -> Result<String, WriteError> {
         what: "a list",
         reason: reason.to_string(),
     })?;
-    Ok(format!("[{}]", items.join(", ")))
+    Ok(json_printable(&format!("[{}]", items.join(", "))))
 }
 
 fn parallel_groups(summary: &Summary) -> String {
@@ -278,19 +279,6 @@ fn on_ranks(timer: &str, ranks: usize, of: usize) -> String {
     } else {
         format!("{timer} (on {ranks} of {of} ranks)")
     }
-}
-
-/// Names come from the table: a line feed in one must not pass for a line of ours.
-pub(crate) fn on_one_line(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for letter in text.chars() {
-        if letter.is_control() {
-            out.extend(letter.escape_default());
-        } else {
-            out.push(letter);
-        }
-    }
-    out
 }
 
 /// A finding for a ticket: the sentence, then what it rests on.

@@ -14,6 +14,7 @@ use super::columns::Columns;
 use super::error::SourceError;
 use super::frame::{rows_of, wanted_columns};
 use super::guard::guarded;
+use super::messages::{self, Place};
 use super::rows::Rows;
 
 type Input = BufReader<File>;
@@ -77,6 +78,15 @@ enum Blocks {
 fn open_file(path: &Path, mut input: Input, columns: Columns) -> Result<Blocks, SourceError> {
     let metadata = guarded(|| read_file_metadata(&mut input))
         .map_err(|reason| SourceError::corrupt(path, "the footer", reason))?;
+    let blocks = metadata.dictionaries.iter().flatten().chain(&metadata.blocks);
+    let places = blocks.map(|block| Place {
+        offset: block.offset,
+        description: block.meta_data_length,
+        body: block.body_length,
+    });
+    guarded(|| messages::check_file(input.get_ref(), places))
+        .map_err(|reason| SourceError::corrupt(path, "the record batches", reason))?;
+    input.rewind().map_err(SourceError::io(path))?;
     let projection = projection(path, &metadata.schema, columns)?;
     let reader = guarded(|| Ok::<_, String>(FileReader::new(input, metadata, Some(projection), None)))
         .map_err(|reason| SourceError::corrupt(path, "the schema", reason))?;
@@ -84,6 +94,9 @@ fn open_file(path: &Path, mut input: Input, columns: Columns) -> Result<Blocks, 
 }
 
 fn open_stream(path: &Path, mut input: Input, columns: Columns) -> Result<Blocks, SourceError> {
+    guarded(|| messages::check_stream(input.get_ref()))
+        .map_err(|reason| SourceError::corrupt(path, "the record batches", reason))?;
+    input.rewind().map_err(SourceError::io(path))?;
     let metadata = guarded(|| read_stream_metadata(&mut input))
         .map_err(|reason| SourceError::corrupt(path, "the schema", reason))?;
     let projection = projection(path, &metadata.schema, columns)?;

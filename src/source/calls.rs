@@ -18,6 +18,11 @@ impl Lists {
         self.ends.push(self.elements.len());
     }
 
+    /// Number of rows whose lists were looked at.
+    pub(super) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
     /// The list of a row; empty where it is not kept.
     #[must_use]
     pub fn get(&self, row: usize) -> &[f64] {

@@ -1,5 +1,6 @@
 //! CSV and TSV with a header line, read row by row.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -109,19 +110,25 @@ impl CsvBatches {
                 self.last = record.position().cloned();
             }
             let field = |position: usize| record.get(position);
-            let text = |position: usize| field(position).filter(|&cell| cell != NULL);
-            rows.timestamp.push(text(timestamp).and_then(timestamp::parse));
-            rows.job.push(text(job));
-            rows.metric_name.push(text(metric_name));
-            rows.subname.push(text(subname));
-            rows.rank.push(text(rank).and_then(integer_of_text));
-            rows.iteration.push(text(iteration).and_then(integer_of_text));
-            let first = text(values).map_or(Ok(None), first_of_text_array).map_err(|reason| {
+            let cell = |position: usize| field(position).filter(|&cell| cell != NULL);
+            let escapes = self.delimiter == b'\t';
+            let text = |position: usize| {
+                let unescaped = |cell| if escapes { unescaped(cell) } else { Cow::Borrowed(cell) };
+                cell(position).map(unescaped)
+            };
+            let (name, subname) = (text(metric_name), text(subname));
+            rows.timestamp.push(cell(timestamp).and_then(timestamp::parse));
+            rows.job.push(text(job).as_deref());
+            rows.metric_name.push(name.as_deref());
+            rows.subname.push(subname.as_deref());
+            rows.rank.push(cell(rank).and_then(integer_of_text));
+            rows.iteration.push(cell(iteration).and_then(integer_of_text));
+            let first = cell(values).map_or(Ok(None), first_of_text_array).map_err(|reason| {
                 let line = record.position().map_or(0, csv::Position::line);
                 SourceError::corrupt(&self.path, format!("line {line}, column `metric_values`"), reason)
             })?;
             rows.value.push(first);
-            let list = text(values).filter(|_| all || keeps_list(text(metric_name), text(subname)));
+            let list = cell(values).filter(|_| all || keeps_list(name.as_deref(), subname.as_deref()));
             rows.calls.push(list.into_iter().flat_map(all_of_text_array));
             for (column, position) in [
                 (&mut rows.node, node),
@@ -130,7 +137,7 @@ impl CsvBatches {
                 (&mut rows.attributes, attributes),
             ] {
                 if let (Some(column), Some(position)) = (column, position) {
-                    column.push(text(position));
+                    column.push(text(position).as_deref());
                 }
             }
         }
@@ -176,6 +183,34 @@ fn ends_whole(text: &[u8], delimiter: u8) -> bool {
     matches!(last, Some(Ok(record)) if record.len() == 1 && record.get(0) == Some(NEXT))
 }
 
+/// Undoes the escapes of ClickHouse's TabSeparated.
+fn unescaped(cell: &str) -> Cow<'_, str> {
+    if !cell.contains('\\') {
+        return Cow::Borrowed(cell);
+    }
+    let mut text = String::with_capacity(cell.len());
+    let mut letters = cell.chars();
+    while let Some(letter) = letters.next() {
+        if letter != '\\' {
+            text.push(letter);
+            continue;
+        }
+        match letters.next() {
+            Some('b') => text.push('\u{8}'),
+            Some('f') => text.push('\u{c}'),
+            Some('n') => text.push('\n'),
+            Some('r') => text.push('\r'),
+            Some('t') => text.push('\t'),
+            Some('0') => text.push('\0'),
+            Some(itself @ ('\\' | '\'' | '"')) => text.push(itself),
+            // Not of ClickHouse: the backslash means itself.
+            Some(other) => text.extend(['\\', other]),
+            None => text.push('\\'),
+        }
+    }
+    Cow::Owned(text)
+}
+
 /// How ClickHouse writes a null in CSV.
 const NULL: &str = "\\N";
 
@@ -201,6 +236,13 @@ fn corrupt(path: &Path, begin: &str, error: &csv::Error) -> SourceError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn escapes_of_tab_separated_text_are_undone() {
+        assert_eq!(unescaped(r"a\tb\\t\'c\0"), "a\tb\\t'c\0");
+        assert_eq!(unescaped(r"C:\Users\"), r"C:\Users\");
+        assert!(matches!(unescaped("plain"), Cow::Borrowed("plain")));
+    }
 
     #[test]
     fn a_record_that_was_cut_is_told_from_a_whole_one() {

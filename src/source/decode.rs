@@ -10,6 +10,7 @@ use polars_parquet::read::{BasicDecompressor, Filter, PageReader, column_iter_to
 
 use super::frame::Decoded;
 use super::guard::guarded;
+use super::pages;
 use super::rows::TextColumn;
 
 /// The code of a dictionary's word that no cell had so far.
@@ -94,9 +95,13 @@ impl Decoder<'_> {
             if begin > end || end > self.file.len() {
                 return Err(format!("column `{}` lies beyond the end of the file", field.name));
             }
-            let bytes = std::io::Cursor::new(self.file.clone().sliced(begin..end));
+            let bytes = self.file.clone().sliced(begin..end);
+            guarded(|| pages::check(&bytes, chunk, group.num_rows()))
+                .map_err(|reason| format!("column `{}`: {reason}", field.name))?;
+            let most = bytes.len();
+            let bytes = std::io::Cursor::new(bytes);
             pages.push(BasicDecompressor::new(
-                PageReader::new(bytes, chunk, Vec::new(), usize::MAX),
+                PageReader::new(bytes, chunk, Vec::new(), most),
                 Vec::new(),
             ));
             types.push(&chunk.descriptor().descriptor.primitive_type);

@@ -88,12 +88,18 @@ fn known_endings() -> String {
     endings.join(", ")
 }
 
+/// Bytes of a summary or ledger in which its version stands.
+const HEAD: u64 = 4096;
+/// Bytes in which a CSV's header ends.
+const LONGEST_HEADER: u64 = 1 << 16;
+
 /// What [`discover`] found.
 #[derive(Debug, Default)]
 pub struct Discovered {
     /// The files to read, sorted by path, each once.
     pub files: Vec<SourceFile>,
-    /// Files in the named folders that are passed over because of their ending, and links to folders.
+    /// What is passed over in the named folders: files of another ending, CSVs of other tables, what is no plain file,
+    /// folders that this program wrote, links to folders.
     pub passed_over: Vec<PathBuf>,
 }
 
@@ -150,20 +156,30 @@ fn add_named(path: &Path, found: &mut Discovered) -> Result<(), SourceError> {
 fn add_folder(folder: &Path, found: &mut Discovered) -> Result<(), SourceError> {
     let before = found.files.len();
     let hidden = |entry: &DirEntry| entry.depth() > 0 && entry.file_name().as_encoded_bytes().starts_with(b".");
-    for entry in WalkDir::new(folder).into_iter().filter_entry(|entry| !hidden(entry)) {
+    let mut entries = WalkDir::new(folder).into_iter();
+    while let Some(entry) = entries.next() {
         let entry = entry.map_err(|error| {
             let path = error.path().unwrap_or(folder).to_owned();
             SourceError::io(path)(error.into())
         })?;
-        if entry.file_type().is_dir() {
+        let is_folder = entry.file_type().is_dir();
+        if hidden(&entry) {
+            if is_folder {
+                entries.skip_current_dir();
+            }
             continue;
         }
-        let path = entry.into_path();
-        if path.is_dir() {
-            // A link to a folder is not followed: it may lead back here.
-            found.passed_over.push(path);
-        } else {
-            add_if_known(path, found);
+        if is_folder {
+            if entry.depth() > 0 && is_result(entry.path()) {
+                entries.skip_current_dir();
+                found.passed_over.push(entry.into_path());
+            }
+            continue;
+        }
+        // A link to a folder is not followed: it may lead back here. A pipe may never end, nor begin.
+        match std::fs::metadata(entry.path()) {
+            Ok(metadata) if !metadata.is_file() => found.passed_over.push(entry.into_path()),
+            _ => add_if_known(entry.into_path(), found),
         }
     }
     if found.files.len() == before {
@@ -179,10 +195,10 @@ fn add_pattern(pattern: &str, found: &mut Discovered) -> Result<(), SourceError>
         let path =
             path.map_err(|error| SourceError::io(error.path().to_owned())(std::io::Error::other(error.to_string())))?;
         matched = true;
-        if path.is_dir() {
-            add_folder(&path, found)?;
-        } else {
-            add_if_known(path, found);
+        match std::fs::metadata(&path) {
+            Ok(metadata) if metadata.is_dir() => add_folder(&path, found)?,
+            Ok(metadata) if !metadata.is_file() => found.passed_over.push(path),
+            _ => add_if_known(path, found),
         }
     }
     match (matched, found.files.len() > before) {
@@ -194,9 +210,35 @@ fn add_pattern(pattern: &str, found: &mut Discovered) -> Result<(), SourceError>
 
 fn add_if_known(path: PathBuf, found: &mut Discovered) {
     match by_ending(&path) {
+        Some(Format::Csv { delimiter }) if is_another_table(&path, delimiter) => found.passed_over.push(path),
         Some(format) => found.files.push(SourceFile { path, format }),
         None => found.passed_over.push(path),
     }
+}
+
+/// A folder that this program wrote: a result, or all of those of a sweep.
+fn is_result(folder: &Path) -> bool {
+    let begins = |name: &str, key: &str| {
+        let mut head = Vec::new();
+        let read = File::open(folder.join(name)).and_then(|file| file.take(HEAD).read_to_end(&mut head));
+        let key = key.as_bytes();
+        read.is_ok() && head.windows(key.len()).any(|part| part == key)
+    };
+    begins("summary.json", "\"schema_version\"") || begins("sweep.json", "\"ledger_version\"")
+}
+
+/// A CSV whose header names neither metrics nor their values is a table of something else: nobody named it. One that lacks
+/// another column is meant, and refused.
+fn is_another_table(path: &Path, delimiter: u8) -> bool {
+    let Ok(file) = File::open(path) else { return false };
+    let mut reader = csv::ReaderBuilder::new()
+        .delimiter(delimiter)
+        .from_reader(file.take(LONGEST_HEADER));
+    let Ok(header) = reader.byte_headers() else {
+        return false;
+    };
+    let names = |column: &str| header.iter().any(|name| name.trim_ascii() == column.as_bytes());
+    !header.is_empty() && !names("metric_name") && !names("metric_values")
 }
 
 fn by_ending(path: &Path) -> Option<Format> {
@@ -250,6 +292,7 @@ mod tests {
     #[test]
     fn a_folder_gives_its_readable_files_and_tells_the_others() {
         let folder = folder_with(&["b.parquet", "a/c.csv", "labels.json", ".hidden.csv"]);
+        std::fs::write(folder.path().join("a/c.csv"), "metric_name,rank\n").expect("a file");
         let found = discover(&[folder.path().to_owned()]).expect("found");
         assert_eq!(names(folder.path(), &found.files), ["a/c.csv", "b.parquet"]);
         assert_eq!(found.passed_over, [folder.path().join("labels.json")]);

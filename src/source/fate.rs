@@ -45,6 +45,9 @@ pub const WANTED: [WantedMetric; 3] = [
     },
 ];
 
+/// Seconds beyond which a number is no duration: 31 years. Sums and squares of shorter ones stay finite.
+const LONGEST_DURATION: f64 = 1e9;
+
 /// Places in [`WANTED`].
 pub mod place {
     /// Of durations.
@@ -70,7 +73,7 @@ pub enum Fate {
     OtherIteration,
     /// Without a value where a duration should be.
     MissingValue,
-    /// NaN or infinite where a duration should be.
+    /// NaN, infinite or longer than anything lasts where a duration should be.
     NotFinite,
     /// Below 0 where a duration should be.
     Negative,
@@ -254,8 +257,11 @@ pub const RULES: [Rule; 9] = [
     Rule {
         fate: Fate::NotFinite,
         of: Scope::Durations,
-        passes: |row, _| row.value.is_some_and(f64::is_finite),
-        sql: Condition::Sql("isFinite(row_value)"),
+        passes: |row, _| {
+            row.value
+                .is_some_and(|value| value.is_finite() && value <= LONGEST_DURATION)
+        },
+        sql: Condition::Sql("isFinite(row_value) AND row_value <= 1e9"),
     },
     Rule {
         fate: Fate::Negative,
@@ -382,6 +388,8 @@ mod tests {
             (None, Fate::MissingValue),
             (Some(f64::NAN), Fate::NotFinite),
             (Some(f64::NEG_INFINITY), Fate::NotFinite),
+            (Some(1e308), Fate::NotFinite),
+            (Some(1e9), Fate::Taken),
             (Some(-1e-300), Fate::Negative),
             (Some(-0.0), Fate::Taken),
         ] {

@@ -156,6 +156,11 @@ impl NdjsonBatches {
     }
 
     fn push(&self, rows: &mut Rows) -> Result<(), SourceError> {
+        // A list would be read by the places of its cells, whatever their order.
+        if !self.buffer.trim_start().starts_with('{') {
+            let reason = "it is no JSON object; columns are read by name only, as JSONEachRow writes them";
+            return Err(SourceError::corrupt(&self.path, self.place(), reason));
+        }
         let line: Line = serde_json::from_str(&self.buffer).map_err(|error| self.no_row(&error))?;
         let there = [
             line.timestamp.is_some(),

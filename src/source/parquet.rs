@@ -60,6 +60,14 @@ pub(super) fn plan(
     let metadata = guarded(|| reader.get_metadata().cloned())
         .map_err(|reason| SourceError::corrupt(path, "the footer", reason))?;
     let schema = guarded(|| reader.schema()).map_err(|reason| SourceError::corrupt(path, "the schema", reason))?;
+    let in_groups: usize = metadata.row_groups.iter().map(RowGroupMetadata::num_rows).sum();
+    if in_groups != metadata.num_rows {
+        let reason = format!(
+            "it says that the file holds {} rows, and {in_groups} in its row groups",
+            metadata.num_rows
+        );
+        return Err(SourceError::corrupt(path, "the footer", reason));
+    }
     let names: Vec<&str> = schema.iter_names().map(|name| name.as_str()).collect();
     let everything = wanted_columns(path, &names, kind)?;
     let keys = everything.iter().filter(|column| *column != "metric_values");

@@ -109,6 +109,30 @@ impl Rows {
         self.len() == 0
     }
 
+    /// Whether all columns are of one length, as they are in anything but a damaged file.
+    pub(super) fn check_even(&self) -> Result<(), String> {
+        let rows = self.len();
+        let text = |column: &Option<TextColumn>| column.as_ref().map_or(rows, |column| column.codes.len());
+        let unread = |length: usize| if length == 0 { rows } else { length };
+        let lengths = [
+            ("timestamp", self.timestamp.len()),
+            ("metric_name", self.metric_name.codes.len()),
+            ("subname", self.subname.codes.len()),
+            ("rank", self.rank.len()),
+            ("iteration", self.iteration.len()),
+            ("metric_values", unread(self.value.len())),
+            ("metric_values", unread(self.calls.len())),
+            ("node", text(&self.node)),
+            ("rerun_uuid", text(&self.rerun_uuid)),
+            ("cluster", text(&self.cluster)),
+            ("attributes", text(&self.attributes)),
+        ];
+        match lengths.into_iter().find(|(_, length)| *length != rows) {
+            Some((column, length)) => Err(format!("column `{column}` has {length} rows where `job` has {rows}")),
+            None => Ok(()),
+        }
+    }
+
     /// Whether `metric_values` was read.
     #[must_use]
     pub fn has_values(&self) -> bool {

@@ -1,10 +1,13 @@
 //! Runs one pass over the files: readers make batches of rows, a [`Scan`] takes from them what it needs.
 
+use std::path::Path;
+
 use rayon::prelude::*;
 
 use super::columns::Columns;
 use super::discover::{Format, SourceFile};
 use super::error::SourceError;
+use super::guard::guarded;
 use super::rows::Rows;
 use super::timestamp::Micros;
 use super::{arrow, csv, ndjson, parquet};
@@ -110,17 +113,23 @@ pub fn scan<S: Scan>(files: &[SourceFile], scan: &mut S, progress: &dyn Fn(u64))
                 for few in in_flight(&parts, 2 * columns.at_once()) {
                     let digests: Vec<_> = few
                         .par_iter()
-                        .map(|part| part.read().map(|rows| (rows.len(), scan.digest(rows))))
+                        .map(|part| digested(&file.path, scan, || part.read()))
                         .collect();
                     absorb(scan, digests, &mut passed)?;
                     progress(passed);
                 }
             }
             Format::Csv { delimiter } => {
-                drain(csv::open(&file.path, delimiter, columns)?, scan, &mut passed, progress)?;
+                drain(
+                    file,
+                    csv::open(&file.path, delimiter, columns)?,
+                    scan,
+                    &mut passed,
+                    progress,
+                )?;
             }
-            Format::Ndjson => drain(ndjson::open(file, columns)?, scan, &mut passed, progress)?,
-            Format::Arrow => drain(arrow::open(&file.path, columns)?, scan, &mut passed, progress)?,
+            Format::Ndjson => drain(file, ndjson::open(file, columns)?, scan, &mut passed, progress)?,
+            Format::Arrow => drain(file, arrow::open(&file.path, columns)?, scan, &mut passed, progress)?,
         }
     }
     Ok(())
@@ -143,6 +152,7 @@ fn in_flight(mut parts: &[parquet::Part], count: usize) -> impl Iterator<Item = 
 
 /// Feeds the batches of a sequential reader to the scan, digesting as many at once as there are threads.
 fn drain<S: Scan>(
+    file: &SourceFile,
     mut batches: impl Iterator<Item = Result<Rows, SourceError>>,
     scan: &mut S,
     passed: &mut u64,
@@ -156,11 +166,27 @@ fn drain<S: Scan>(
         }
         let digests: Vec<_> = few
             .into_par_iter()
-            .map(|rows| rows.map(|rows| (rows.len(), scan.digest(rows))))
+            .map(|rows| digested(&file.path, scan, || rows))
             .collect();
         absorb(scan, digests, passed)?;
         progress(*passed);
     }
+}
+
+/// Makes a batch and digests it, all of it guarded: what a damaged file decodes to need not fit together.
+fn digested<S: Scan>(
+    path: &Path,
+    scan: &S,
+    read: impl FnOnce() -> Result<Rows, SourceError>,
+) -> Result<(usize, S::Digest), SourceError> {
+    let damaged = |reason: String| SourceError::corrupt(path, "its rows", reason);
+    guarded(|| {
+        Ok::<_, String>(read().and_then(|rows| {
+            rows.check_even().map_err(damaged)?;
+            Ok((rows.len(), scan.digest(rows)))
+        }))
+    })
+    .unwrap_or_else(|reason| Err(damaged(reason)))
 }
 
 fn absorb<S: Scan>(

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use super::error::SweepError;
 use super::html;
 use super::ledger::{JobResult, LEDGER_VERSION, Ledger};
+use crate::contract::printable::{as_cell, json_printable};
 use crate::interrupt;
 
 const JSON: &str = "sweep.json";
@@ -88,12 +89,11 @@ impl SweepFolder {
     /// # Errors
     /// A file that can't be written.
     pub fn keep(&self, ledger: &Ledger) -> Result<(), SweepError> {
-        let mut text = serde_json::to_vec_pretty(ledger).map_err(|error| SweepError::Unreadable {
+        let text = serde_json::to_string_pretty(ledger).map_err(|error| SweepError::Unreadable {
             path: self.path.join(JSON),
             reason: error.to_string(),
         })?;
-        text.push(b'\n');
-        self.write(JSON, &text)
+        self.write(JSON, (json_printable(&text) + "\n").as_bytes())
     }
 
     /// Writes the ledger in all three forms.
@@ -115,9 +115,9 @@ impl SweepFolder {
         let beside = self.path.join(format!(".{name}.part"));
         let unfinished = interrupt::remove_on_interrupt(&beside);
         fs::write(&beside, content).map_err(SweepError::io(&beside))?;
-        unfinished
-            .finish(|| fs::rename(&beside, &path))
-            .map_err(SweepError::io(path))
+        let renamed = interrupt::undisturbed(|| fs::rename(&beside, &path));
+        drop(unfinished);
+        renamed.map_err(SweepError::io(path))
     }
 }
 
@@ -136,14 +136,14 @@ fn table(ledger: &Ledger) -> Result<Vec<u8>, csv::Error> {
     for result in &ledger.jobs {
         let ranks: Vec<String> = result.anomaly_ranks.iter().map(u32::to_string).collect();
         table.write_record([
-            &result.job,
+            &as_cell(&result.job),
             result.word(),
             &ranks.join(" "),
-            &result.anomaly_nodes.join(" "),
-            &result.cause,
-            &result.findings.join("; "),
-            result.folder.as_deref().unwrap_or(""),
-            result.error.as_deref().unwrap_or(""),
+            &as_cell(&result.anomaly_nodes.join(" ")),
+            &as_cell(&result.cause),
+            &as_cell(&result.findings.join("; ")),
+            &as_cell(result.folder.as_deref().unwrap_or("")),
+            &as_cell(result.error.as_deref().unwrap_or("")),
         ])?;
     }
     table.into_inner().map_err(|error| error.into_error().into())

@@ -21,13 +21,17 @@ pub(super) fn page(ledger: &Ledger) -> String {
         page,
         "<style>{STYLE}</style></head>\n<body><h1>{} jobs, {found} with a fault, {broken} not analysed</h1>\n\
          <p>{} from {} to {}, mt-detector {}</p>\n\
-         <table><tr><th>job</th><th>status</th><th>ranks</th><th>nodes</th><th>cause</th><th>findings</th></tr>\n",
+         ",
         ledger.jobs.len(),
         escaped(&ledger.source.join(", ")),
         open(&ledger.start),
         open(&ledger.end),
         escaped(&ledger.tool_version),
     );
+    for file in &ledger.unread {
+        let _ = writeln!(page, "<p class=\"broken\">not read: {}</p>", escaped(file));
+    }
+    page += "<table><tr><th>job</th><th>status</th><th>ranks</th><th>nodes</th><th>cause</th><th>findings</th></tr>\n";
     let class = |result: &JobResult| match (result.status.is_broken(), result.is_fault()) {
         (true, _) => "broken",
         (_, true) => "found",
@@ -96,6 +100,7 @@ mod tests {
             source: Vec::new(),
             start: None,
             end: None,
+            unread: Vec::new(),
             flags: Vec::new(),
             jobs: vec![
                 JobResult::without("<script>", Status::NoRows, None, String::new()),

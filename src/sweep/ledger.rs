@@ -1,5 +1,7 @@
 //! What a sweep found, job by job.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 use crate::job::JobEntry;
@@ -117,6 +119,9 @@ pub struct Ledger {
     pub end: Option<String>,
     /// Further flags of `analyze`.
     pub flags: Vec<String>,
+    /// Files that could not be read, with the reason: what they hold is in no result.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unread: Vec<String>,
     /// Jobs by id.
     pub jobs: Vec<JobResult>,
 }
@@ -128,6 +133,8 @@ pub struct ListedJob {
     pub entry: JobEntry,
     /// Where its rows are, and how the span of the sweep cuts them where `entry` does not tell.
     pub place: String,
+    /// The files that hold its rows, where not all of the named ones can be read; `None` leaves it to the arguments.
+    pub files: Option<Vec<PathBuf>>,
 }
 
 /// What the verdict on a job rests on: where its rows are, what there is of them within the span of the sweep, the flags

@@ -14,4 +14,4 @@ mod run;
 
 pub use error::SweepError;
 pub use ledger::{JobResult, LEDGER_VERSION, Ledger, ListedJob, Status};
-pub use run::{Budget, Plan, run};
+pub use run::{Budget, Plan, named, run};

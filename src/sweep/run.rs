@@ -44,12 +44,16 @@ pub struct Budget {
 pub struct Plan<'a> {
     /// The jobs.
     pub jobs: &'a [ListedJob],
-    /// Arguments of `analyze` that name the source and the span.
+    /// Arguments of `analyze` that name the connection and the span.
     pub arguments: &'a [OsString],
+    /// Arguments of `analyze` that name files and folders.
+    pub input: &'a [OsString],
     /// Variables that `analyze` is given beside those of this process: arguments can be read by everybody.
     pub environment: &'a [(&'static str, Secret)],
     /// Further flags of `analyze`.
     pub flags: &'a [String],
+    /// Whether these have it exit with 1 where somebody stands out.
+    pub exits_with_one: bool,
     /// The sweep's folder.
     pub folder: &'a Path,
     /// Results of an earlier sweep, by job; those that still hold are kept.
@@ -84,7 +88,8 @@ pub fn run(
     let children = Arc::new(Children::default());
     let ending = Arc::clone(&children);
     let _on_interrupt = interrupt::on_interrupt(move || ending.end());
-    let deadline = budget.all.map(|limit| Instant::now() + limit);
+    // A limit beyond the end of time is none.
+    let deadline = budget.all.and_then(|limit| Instant::now().checked_add(limit));
     let next = AtomicUsize::new(0);
     let results = Mutex::new(Vec::with_capacity(plan.jobs.len()));
     let work = || -> Result<(), SweepError> {
@@ -130,13 +135,12 @@ fn result_of(
     }
     let without = |status, error| JobResult::without(&entry.job, status, error, fingerprint.clone());
     let now = Instant::now();
-    let job_deadline = now + budget.job;
-    let limit = deadline.map_or(job_deadline, |deadline| deadline.min(job_deadline));
-    if limit <= now {
+    let limit = [deadline, now.checked_add(budget.job)].into_iter().flatten().min();
+    if limit.is_some_and(|limit| limit <= now) {
         return without(Status::NotReached, Some("the time of the sweep was up".to_owned()));
     }
     let place = plan.folder.join(folder);
-    match analyse(plan, &entry.job, &place, limit, children) {
+    match analyse(plan, listed, &place, limit, children) {
         Err(error) => without(Status::Failed, Some(format!("failed to start: {error}"))),
         Ok(Ended::Late) => {
             let seconds = now.elapsed().as_secs();
@@ -145,7 +149,8 @@ fn result_of(
                 Some(format!("ended after {seconds} s, when its time was up")),
             )
         }
-        Ok(Ended::Itself(Some(0), _)) => match verdict_in(&place) {
+        Ok(Ended::Itself(Some(code), _)) if code == 0 || (code == 1 && plan.exits_with_one) => match verdict_in(&place)
+        {
             Ok(verdict) => JobResult {
                 folder: Some(folder.to_owned()),
                 verdict: Some(verdict.status),
@@ -174,27 +179,39 @@ enum Ended {
     Late,
 }
 
-fn analyse(plan: &Plan<'_>, job: &str, place: &Path, limit: Instant, children: &Children) -> std::io::Result<Ended> {
+fn analyse(
+    plan: &Plan<'_>,
+    listed: &ListedJob,
+    place: &Path,
+    limit: Option<Instant>,
+    children: &Children,
+) -> std::io::Result<Ended> {
+    let job = &listed.entry.job;
     let mut words = tempfile::tempfile()?;
     let mut child = Command::new(std::env::current_exe()?);
     child
         .arg("analyze")
         .args(plan.arguments)
-        // With the equals sign an id that begins with a dash is one.
-        .arg(format!("--job-id={job}"))
+        .arg(job_argument(job))
         .arg("--out")
         .arg(place)
         .args(["--force", "--format", "json"])
-        .args(plan.flags)
+        .args(plan.flags);
+    match &listed.files {
+        Some(files) => child.args(files.iter().map(|path| named(path))),
+        None => child.args(plan.input),
+    };
+    child
+        .env(interrupt::ENDS_WITH_INPUT, "1")
         .envs(plan.environment.iter().map(|(name, value)| (name, value.reveal())))
-        .stdin(Stdio::null())
+        .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(words.try_clone()?);
-    let id = children.add(child.spawn()?);
+    let id = children.start(&mut child)?;
     let ended = loop {
         match children.look(id)? {
             Some(status) => break Ended::Itself(status.code(), String::new()),
-            None if Instant::now() >= limit => {
+            None if limit.is_some_and(|limit| Instant::now() >= limit) => {
                 children.end_one(id)?;
                 break Ended::Late;
             }
@@ -209,6 +226,23 @@ fn analyse(plan: &Plan<'_>, job: &str, place: &Path, limit: Instant, children: &
     words.rewind()?;
     words.read_to_end(&mut text)?;
     Ok(Ended::Itself(code, last_words(&String::from_utf8_lossy(&text))))
+}
+
+/// The flag that names a job, with the equals sign, so that an id that begins with a dash is one. No argument of a process
+/// holds a NUL, which an id may.
+fn job_argument(job: &str) -> String {
+    if job.contains('\0') {
+        return format!("--job-id-json={}", serde_json::json!(job));
+    }
+    format!("--job-id={job}")
+}
+
+/// A path that can't be taken for a flag.
+pub fn named(path: &Path) -> OsString {
+    if path.as_os_str().as_encoded_bytes().starts_with(b"-") {
+        return Path::new(".").join(path).into_os_string();
+    }
+    path.as_os_str().to_owned()
 }
 
 /// The line with the error, else the last one.
@@ -259,10 +293,13 @@ impl Children {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn add(&self, child: Child) -> u32 {
+    /// Starts one, unless all are being ended: it would be missed then.
+    fn start(&self, command: &mut Command) -> std::io::Result<u32> {
+        let mut running = self.running();
+        let child = command.spawn()?;
         let id = child.id();
-        self.running().insert(id, child);
-        id
+        running.insert(id, child);
+        Ok(id)
     }
 
     fn look(&self, id: u32) -> std::io::Result<Option<std::process::ExitStatus>> {
@@ -352,6 +389,7 @@ mod tests {
         ListedJob {
             entry,
             place: String::new(),
+            files: None,
         }
     }
 

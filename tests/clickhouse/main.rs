@@ -9,6 +9,7 @@ mod common;
 mod commands;
 mod faults;
 mod loads;
+mod profiles;
 mod reduced;
 mod same;
 mod server;

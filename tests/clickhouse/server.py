@@ -17,6 +17,7 @@ Users: `default` without a password, `reader` (password `s3cret`, readonly=1), `
     cut=N          cut the next N answers that get so far ...
     cut_after=B    ... after B bytes of their body (0: at the first block's boundary, as a clean end of the chunk)
     cut_clean=1    ... and end them as if they were complete
+    profile=S      settings S of every SELECT's session, as the profile of its user has them: "limit = 1, offset = 1"
 `GET /log?database=D`: the statements of the requests that named D, one JSON object a line.
 `GET /sent?database=D`: how many bytes their answers had, as sent.
 """
@@ -268,6 +269,9 @@ class Handler(BaseHTTPRequestHandler):
             session.query("SET implicit_select = 0")
             if database := params.get("database"):
                 session.query(f"USE {quote(database, '`')}")
+            profile = self.server.faults[params.get("database", "")].get("profile")
+            if profile and re.match(r"\(*\s*(SELECT|WITH)\b", text or body.decode(errors="replace").strip(), re.I):
+                session.query(f"SET {profile}")
             if readonly:
                 session.query(f"SET readonly = {readonly}")
             for name, value in params.items():

@@ -65,6 +65,7 @@ impl CountedWindow {
             rank_number,
             node_name,
             last_time,
+            answer_rows: _,
         } in placed
         {
             let run = collector.run_code(&run);

@@ -26,6 +26,8 @@ const ALONE: [&str; 4] = [BACKWARD_COMPUTE, FORWARD_COMPUTE, INTERVAL_TIME, ATTE
 const STAGES_FIT: f64 = 0.9;
 /// Share of the neighbours whose computing times must fit groups of more than one rank.
 const UNITS_FIT: f64 = 0.9;
+/// What is less sure is not used.
+const LIKELY: f64 = 0.5;
 /// Difference of two ranks' times (log) below which they are equal: what the clocks leave between peers.
 const EQUAL: f64 = 3e-4;
 /// The same as a share of what the nearest members of different groups differ by.
@@ -104,6 +106,12 @@ pub(super) fn infer(ranks: &[u32], timers: &[TimerTable]) -> Option<Topology> {
         None => (1, 0.5, "no computing timer tells who works together".to_owned()),
     };
 
+    // Laplace's rule of succession: what held in n of n iterations holds in the next with (n + 1) / (n + 2).
+    let seen = (iterations as f64 + 1.0) / (iterations as f64 + 2.0);
+    // A grid that is as likely wrong would set ranks apart that are peers, and hide who is slow among them.
+    if stages_fit * seen < LIKELY || (unit > 1 && units_fit * seen < LIKELY) {
+        return None;
+    }
     let units = grid.block / unit;
     let place = |&rank: &u32| {
         let rank_number = u64::from(rank);
@@ -115,8 +123,6 @@ pub(super) fn infer(ranks: &[u32], timers: &[TimerTable]) -> Option<Topology> {
         }
     };
     let sizes = [("dp", world / (grid.stages * unit)), ("pp", grid.stages), ("tp", unit)];
-    // Laplace's rule of succession: what held in n of n iterations holds in the next with (n + 1) / (n + 2).
-    let seen = (iterations as f64 + 1.0) / (iterations as f64 + 2.0);
     Some(Topology {
         sizes: sizes
             .map(|(group, size)| (group.to_owned(), u32::try_from(size).unwrap_or(u32::MAX)))

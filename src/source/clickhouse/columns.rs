@@ -136,6 +136,8 @@ pub struct Longest {
     pub iteration_number: i64,
     /// Seconds.
     pub seconds: f64,
+    /// Lines of the answer that this one came in.
+    pub answer_rows: u64,
 }
 
 impl Table {
@@ -221,19 +223,19 @@ impl Table {
         let From { with, from } = self.once((wanted, metric), columns, repeated);
         let sql = match columns.timers {
             [_] => format!(
-                "{with} SELECT row_iteration AS iteration_number, max(duration) AS seconds {from} \
+                "{with} SELECT row_iteration AS iteration_number, max(duration) AS seconds, count() OVER () AS answer_rows {from} \
                  GROUP BY row_iteration HAVING seconds > 0 ORDER BY row_iteration"
             ),
             timers => format!(
-                "SELECT iteration_number, max(whole) AS seconds FROM ({with} \
+                "SELECT iteration_number, max(whole) AS seconds, count() OVER () AS answer_rows FROM ({with} \
                  SELECT row_iteration AS iteration_number, sum(duration) AS whole \
                  {from} GROUP BY rank_code, row_iteration HAVING countIf(duration > 0) = {}) GROUP BY iteration_number ORDER BY iteration_number",
                 timers.len()
             ),
         };
         let lines = self.session.run("read the step times", async |attempt| {
-            let lines = asked(attempt, &sql, (wanted, metric), columns).fetch_all().await;
-            lines.map_err(|error| attempt.failure(&error))
+            let ask = |sql: &str| asked(attempt, sql, (wanted, metric), columns);
+            attempt.list(&sql, ask, |line: &Longest| line.answer_rows).await
         })?;
         Ok(lines)
     }

@@ -1,10 +1,13 @@
 //! The HTTP client under the queries: connect deadline, TLS with the system's or given authorities.
 
 use std::path::Path;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use clickhouse::Client;
+use http::Uri;
 use hyper_rustls::{ConfigBuilderExt, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
@@ -12,6 +15,7 @@ use rustls::crypto::ring::default_provider;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
+use tower_service::Service;
 
 use super::error::Failure;
 use super::settings::ServerSettings;
@@ -36,9 +40,13 @@ pub(super) fn client(settings: &ServerSettings) -> Result<Client, Failure> {
         .https_or_http()
         .enable_http1()
         .wrap_connector(tcp);
+    let within = Within {
+        connector: https,
+        limit: settings.connect_timeout,
+    };
     let http = hyper_util::client::legacy::Client::builder(TokioExecutor::new())
         .pool_idle_timeout(IDLE)
-        .build(https);
+        .build(within);
     let mut client = Client::with_http_client(http)
         .with_url(&settings.url)
         .with_product_info(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
@@ -52,6 +60,40 @@ pub(super) fn client(settings: &ServerSettings) -> Result<Client, Failure> {
         client = client.with_password(settings.password.reveal());
     }
     Ok(client)
+}
+
+/// A connector whose connections, their TLS handshake included, are made within a time.
+#[derive(Clone)]
+struct Within<C> {
+    connector: C,
+    limit: Duration,
+}
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+impl<C> Service<Uri> for Within<C>
+where
+    C: Service<Uri>,
+    C::Future: Send + 'static,
+    C::Error: Into<BoxError>,
+{
+    type Response = C::Response;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<C::Response, BoxError>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.connector.poll_ready(context).map_err(Into::into)
+    }
+
+    fn call(&mut self, address: Uri) -> Self::Future {
+        let (connecting, limit) = (self.connector.call(address), self.limit);
+        Box::pin(async move {
+            match tokio::time::timeout(limit, connecting).await {
+                Ok(connected) => connected.map_err(Into::into),
+                Err(_) => Err(format!("no connection within {} s", limit.as_secs_f64()).into()),
+            }
+        })
+    }
 }
 
 fn tls(settings: &ServerSettings) -> Result<ClientConfig, Failure> {

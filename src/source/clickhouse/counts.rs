@@ -38,6 +38,7 @@ struct Line {
     last_time: i64,
     first_iteration: i64,
     last_iteration: i64,
+    answer_rows: u64,
 }
 
 /// Counts the job's rows, but for those of the window of the metric `beside`.
@@ -60,17 +61,18 @@ pub(super) async fn count(
          toUInt8(ifNull(indexOf({{metrics:Array(String)}}, toString(metric_name)), 0)) AS metric \
          SELECT metric, {fate} AS fate, {run} AS run, count() AS row_count, \
          ifNull(min(row_micros), 0) AS first_time, ifNull(max(row_micros), 0) AS last_time, \
-         ifNull(min(row_iteration), 0) AS first_iteration, ifNull(max(row_iteration), 0) AS last_iteration \
+         ifNull(min(row_iteration), 0) AS first_iteration, ifNull(max(row_iteration), 0) AS last_iteration, \
+         count() OVER () AS answer_rows \
          FROM {from} WHERE job = {{job:String}}{left_out} GROUP BY metric, fate, run"
     );
     let names: Vec<&str> = wanted.metrics.iter().map(|metric| metric.name).collect();
-    let lines: Vec<Line> = tally::bound(attempt, &sql, wanted, beside.unwrap_or_default())
-        .param("metrics", names)
-        .param("lists", lists)
-        .param("sampled", wanted.sampled.unwrap_or_default())
-        .fetch_all()
-        .await
-        .map_err(|error| attempt.failure(&error))?;
+    let ask = |sql: &str| {
+        tally::bound(attempt, sql, wanted, beside.unwrap_or_default())
+            .param("metrics", &names)
+            .param("lists", lists)
+            .param("sampled", wanted.sampled.unwrap_or_default())
+    };
+    let lines = attempt.list(&sql, ask, |line: &Line| line.answer_rows).await?;
     Ok(lines
         .into_iter()
         .map(|line| CountedRows {

@@ -8,6 +8,7 @@ use clickhouse::error::Error as ClientError;
 use thiserror::Error;
 
 use super::settings::ServerSettings;
+use crate::contract::printable::on_one_line;
 
 /// A query, or a connection, that failed for good.
 #[derive(Debug, Error)]
@@ -63,6 +64,9 @@ pub enum Failure {
         /// Rows that the server had counted before.
         counted: u64,
     },
+    /// Settings under which the server cuts answers or changes what queries mean, and says nothing.
+    #[error("the user's settings have the server answer with less than it is asked for, without a word: {0}")]
+    Profile(String),
     /// No complete answer in time.
     #[error("no complete answer within {} s", .0.as_secs_f64())]
     Deadline(Duration),
@@ -107,7 +111,8 @@ impl Failure {
         match self {
             Self::Refused { code, .. } => PASSING.contains(code),
             Self::Gateway(_) | Self::Network(_) | Self::Cut { .. } => true,
-            Self::Deadline(_)
+            Self::Profile(_)
+            | Self::Deadline(_)
             | Self::Text(_)
             | Self::Unreadable(_)
             | Self::Layout(_)
@@ -138,6 +143,12 @@ impl Failure {
                 _ => "see the server's log for this code".to_owned(),
             },
             Self::Gateway(_) => "check the address, and the proxy on the way to the server".to_owned(),
+            Self::Network(text) if text.contains("CaUsedAsEndEntity") => {
+                "the server's certificate signs itself and is marked as an authority, which can't be trusted as a \
+                 server's: make it anew with basicConstraints=CA:FALSE and subjectAltName, or sign it by an authority of \
+                 your own and name the authority's file"
+                    .to_owned()
+            }
             Self::Network(text) if text.contains("certificate") => {
                 "the server's certificate is not trusted: name the file of its authority".to_owned()
             }
@@ -146,6 +157,10 @@ impl Failure {
             }
             Self::Cut { .. } => {
                 "the server or a proxy ends answers early, or replicas differ: look at their logs".to_owned()
+            }
+            Self::Profile(_) => {
+                "the user may not override them: have these settings taken out of its profile, or ask as another user"
+                    .to_owned()
             }
             Self::Deadline(_) => "narrow the window, or allow a query more time".to_owned(),
             Self::Text(_) => "find the rows with isValidUTF8 and mend or drop them".to_owned(),
@@ -237,6 +252,7 @@ fn one_line(text: &str) -> String {
         .filter(|word| !word.is_empty())
         .collect::<Vec<_>>()
         .join(" ");
+    let line = on_one_line(&line);
     match line.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{} ...", &line[..end]),
         None => line,

@@ -37,6 +37,8 @@ pub struct JobLine {
     pub runs: u64,
     /// Rows of any metric.
     pub row_count: u64,
+    /// Lines of the answer that this one came in.
+    pub answer_rows: u64,
 }
 
 /// Metric names that a list of jobs tells apart.
@@ -73,24 +75,25 @@ pub(super) async fn list(
          ifNull(toInt64(maxIf(iteration, is_timer)), 0) AS last_iteration, \
          ifNull(min(t), 0) AS first_time, ifNull(max(t), 0) AS last_time, toUInt8(count(t) > 0) AS timed, \
          arraySort(groupUniqArrayIf(s, is_timer AND isNotNull(subname))) AS timers, \
-         toUInt64(maxIf(v, is_stage)) AS stages, uniqExact(u) AS runs, count() AS row_count \
+         toUInt64(maxIf(v, is_stage)) AS stages, uniqExact(u) AS runs, count() AS row_count, \
+         count() OVER () AS answer_rows \
          FROM {from} WHERE isNotNull(job){between} GROUP BY job ORDER BY name"
     );
-    attempt
-        .query(&sql)
-        .param("timers", metrics.timers)
-        .param("groups", metrics.groups)
-        .fetch_all()
-        .await
-        .map_err(|error| attempt.failure(&error))
+    let ask = |sql: &str| {
+        let query = attempt.query(sql).param("timers", metrics.timers);
+        query.param("groups", metrics.groups)
+    };
+    attempt.list(&sql, ask, |line: &JobLine| line.answer_rows).await
 }
 
 /// The ids of all jobs, sorted; of the table only their column is read.
 pub(super) async fn ids(attempt: &Attempt<'_>, layout: &Layout) -> Result<Vec<String>, Failure> {
     let sql = format!(
-        "SELECT toValidUTF8(ifNull(toString(job), '')) AS name FROM {} WHERE isNotNull(job) GROUP BY job ORDER BY name",
+        "SELECT toValidUTF8(ifNull(toString(job), '')) AS name, count() OVER () AS answer_rows FROM {} WHERE isNotNull(job) GROUP BY job ORDER BY name",
         layout.from
     );
-    let ids = attempt.query(&sql).fetch_all().await;
-    ids.map_err(|error| attempt.failure(&error))
+    let ids = attempt
+        .list(&sql, |sql| attempt.query(sql), |line: &(String, u64)| line.1)
+        .await?;
+    Ok(ids.into_iter().map(|(id, _)| id).collect())
 }

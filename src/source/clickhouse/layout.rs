@@ -52,6 +52,8 @@ pub(super) struct Column {
     pub kind: String,
     /// How the column comes by its cells: '' and DEFAULT can be written.
     pub default_kind: String,
+    /// Columns of the table.
+    pub answer_rows: u64,
 }
 
 impl Column {
@@ -81,13 +83,11 @@ impl Layout {
     /// # Errors
     /// A table that is not there, lacks a column, or has one of a type that can't stand for what it should.
     pub async fn ask(attempt: &Attempt<'_>) -> Result<Self, Failure> {
-        let columns = "SELECT name, type, default_kind FROM system.columns \
+        let columns = "SELECT name, type, default_kind, count() OVER () AS answer_rows FROM system.columns \
                        WHERE database = currentDatabase() AND table = {table:String} ORDER BY position";
         let columns: Vec<Column> = attempt
-            .query(columns)
-            .fetch_all()
-            .await
-            .map_err(|error| attempt.failure(&error))?;
+            .list(columns, |sql| attempt.query(sql), |column: &Column| column.answer_rows)
+            .await?;
         if columns.is_empty() {
             return Err(Failure::Refused {
                 code: 60,
@@ -219,8 +219,9 @@ async fn keeps_duplicates_until_merged(attempt: &Attempt<'_>) -> Result<bool, Fa
             .iter()
             .any(|kind| engine.contains(kind))
     };
+    // Its columns are known already.
     let Some(found) = ask("", attempt.table()).await? else {
-        return Ok(false);
+        return Err(Failure::Cut { got: 0, counted: 1 });
     };
     if found.engine != "Distributed" {
         return Ok(merges(&found.engine));
@@ -266,6 +267,7 @@ pub(super) mod tests {
             name: name.to_owned(),
             kind: kind.to_owned(),
             default_kind: String::new(),
+            answer_rows: 8,
         })
         .to_vec()
     }

@@ -35,6 +35,7 @@ pub struct Loaded {
 struct Known {
     fingerprint: u64,
     times: u64,
+    answer_rows: u64,
 }
 
 impl Table {
@@ -170,7 +171,7 @@ impl Loader<'_> {
     /// The fingerprints of a job's rows in the table.
     fn ask(&self, job: &str) -> Result<FxHashMap<u64, u64>, SourceError> {
         let sql = format!(
-            "SELECT {} AS fingerprint, count() AS times FROM {{table:Identifier}} WHERE job = {{job:String}} GROUP BY fingerprint",
+            "SELECT {} AS fingerprint, count() AS times, count() OVER () AS answer_rows FROM {{table:Identifier}} WHERE job = {{job:String}} GROUP BY fingerprint",
             fingerprint_sql(self.layout)
         );
         let known = self
@@ -183,8 +184,20 @@ impl Loader<'_> {
                     .fetch::<Known>()
                     .map_err(failure)?;
                 let mut known = FxHashMap::default();
+                let mut counted = 0;
                 while let Some(line) = lines.next().await.map_err(failure)? {
                     known.insert(line.fingerprint, line.times);
+                    counted = line.answer_rows;
+                }
+                if known.is_empty() {
+                    let there = "SELECT count() FROM {table:Identifier} WHERE job = {job:String}";
+                    let there = attempt.query(there).param("job", job).fetch_one::<u64>().await;
+                    counted = there.map_err(failure)?;
+                }
+                // With half of them, rows would be written that are there.
+                let got = known.len() as u64;
+                if got < counted {
+                    return Err(Failure::Cut { got, counted });
                 }
                 Ok(known)
             })?;
@@ -224,7 +237,23 @@ impl Loader<'_> {
             }
             body.end().await.map_err(failure)
         })?;
+        self.check_alone(&batch.jobs, batch.times, before.get().unwrap_or_default() + rows)?;
         self.loaded.written += rows;
+        Ok(())
+    }
+
+    /// Of rows that somebody else wrote meanwhile nobody knows whether they are these once more.
+    fn check_alone(&self, jobs: &[String], times: Option<(Micros, Micros)>, expected: u64) -> Result<(), SourceError> {
+        self.session
+            .run("look at the rows that were written", async |attempt| {
+                let there = self.rows_around(attempt, jobs, times).await?;
+                if there > expected {
+                    return Err(Failure::Torn(
+                        "somebody else wrote rows of the same job meanwhile, perhaps the same ones",
+                    ));
+                }
+                Ok(())
+            })?;
         Ok(())
     }
 

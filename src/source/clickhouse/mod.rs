@@ -3,7 +3,7 @@
 //! [`Table::open`] looks at the table's columns and engine; [`Table::count`] counts a job's rows on the server, by reason.
 //! Those of the window come through a [`Scan`] ([`Table::pull`]) or, in slabs of columns, as arrays a timer and rank
 //! ([`Table::rank_rows`]), as sums where they are many ([`Table::rank_columns`]). No setting is sent, so that a user with
-//! `readonly = 1` will do. Queries have deadlines, run again when they failed in passing, and an answer that broke off, or
+//! `readonly = 1` will do, but where the user's profile would have answers cut in silence ([`profile`]). Queries have deadlines, run again when they failed in passing, and an answer that broke off, or
 //! that ends well with too few rows, is thrown away. [`Table::load`] writes rows of files, passed through a scan.
 
 mod columns;
@@ -16,6 +16,7 @@ mod export;
 mod jobs;
 mod layout;
 mod load;
+mod profile;
 mod pull;
 mod replay;
 mod session;
@@ -55,6 +56,9 @@ impl Table {
     /// A server that can't be reached or refuses, a table that is not there or not laid out as it should be.
     pub fn open(settings: ServerSettings, notice: Notice) -> Result<Self, SourceError> {
         let session = Session::new(settings, notice)?;
+        session.run("look at the user's settings", async |attempt| {
+            profile::overrides(attempt).await.map(drop)
+        })?;
         let layout = session.run("look at the table", async |attempt| Layout::ask(attempt).await)?;
         Ok(Self { session, layout })
     }

@@ -6,14 +6,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use clickhouse::Client;
 use clickhouse::error::Error as ClientError;
 use clickhouse::query::Query;
+use clickhouse::{Client, RowOwned, RowRead};
 use rand::Rng;
 use tokio::runtime::{Handle, Runtime};
 
 use super::connect;
 use super::error::{Failure, ServerError};
+use super::profile::Overrides;
 use super::settings::ServerSettings;
 use crate::interrupt::{self, OnInterrupt};
 
@@ -37,6 +38,8 @@ pub(super) struct Session {
     running: Arc<Running>,
     notice: Notice,
     retried: AtomicU64,
+    /// Settings that go along with every query.
+    overrides: Mutex<Overrides>,
 }
 
 /// The attempts whose queries the server works on.
@@ -61,11 +64,40 @@ pub(super) struct Attempt<'a> {
 impl Attempt<'_> {
     /// A query on the session's table, which it names `{table:Identifier}`.
     pub fn query(&self, sql: &str) -> Query {
-        self.session
-            .client
-            .query(sql)
-            .with_setting("query_id", self.next_id())
-            .param("table", &self.session.settings.table)
+        self.client().query(sql).param("table", &self.session.settings.table)
+    }
+
+    /// The lines of a list, each of which says how many there are: an answer that ends well may still have been cut.
+    /// `ask` makes the query for a statement.
+    pub async fn list<T>(
+        &self,
+        sql: &str,
+        ask: impl Fn(&str) -> Query,
+        rows: impl Fn(&T) -> u64,
+    ) -> Result<Vec<T>, Failure>
+    where
+        T: RowOwned + RowRead,
+    {
+        let failure = |error| self.failure(&error);
+        let lines: Vec<T> = ask(sql).fetch_all().await.map_err(failure)?;
+        let counted = match lines.first() {
+            Some(line) => rows(line),
+            // Nothing says that nothing is all.
+            None => {
+                let count = ask(&format!("SELECT count() FROM ({sql})")).fetch_one::<u64>().await;
+                count.map_err(failure)?
+            }
+        };
+        let got = lines.len() as u64;
+        if got != counted {
+            return Err(Failure::Cut { got, counted });
+        }
+        Ok(lines)
+    }
+
+    /// Sends these settings along from now on, instead of those before.
+    pub fn override_settings(&self, settings: &Overrides) {
+        settings.clone_into(&mut self.session.overrides());
     }
 
     /// Name of the table.
@@ -75,7 +107,11 @@ impl Attempt<'_> {
 
     /// The client, for inserts.
     pub fn client(&self) -> Client {
-        self.session.client.clone().with_setting("query_id", self.next_id())
+        let mut client = self.session.client.clone().with_setting("query_id", self.next_id());
+        for (name, value) in self.session.overrides().iter() {
+            client = client.with_setting(*name, *value);
+        }
+        client
     }
 
     /// An id of its own for each query: a server may still know the last one as running when its answer is all there.
@@ -113,8 +149,13 @@ impl Session {
             running,
             notice,
             retried: AtomicU64::new(0),
+            overrides: Mutex::new(Overrides::new()),
             _on_interrupt: on_interrupt,
         })
+    }
+
+    fn overrides(&self) -> MutexGuard<'_, Overrides> {
+        self.overrides.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How often a query was sent again so far.

@@ -36,10 +36,20 @@ impl Secret {
     /// Takes the secret out of a text that came from elsewhere.
     #[must_use]
     pub(super) fn struck_from(&self, text: &str) -> String {
-        if self.0.is_empty() {
-            return text.to_owned();
+        // As it is, and as addresses and forms write it.
+        let mut forms = vec![self.0.clone()];
+        for spared in [&b""[..], b"-._~", b"-._~!$&'()*+,;=:@/?", b"*-._"] {
+            for upper in [true, false] {
+                forms.push(percent_encoded(&self.0, spared, upper));
+            }
         }
-        text.replace(&self.0, "***")
+        forms.push(forms[forms.len() - 2].replace("%20", "+"));
+        forms.retain(|form| !form.is_empty());
+        // The longer first: a shorter one may be a part of it.
+        forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
+        forms
+            .iter()
+            .fold(text.to_owned(), |text, form| text.replace(form, "***"))
     }
 }
 
@@ -120,6 +130,19 @@ impl Address {
             database,
         })
     }
+}
+
+/// Writes every byte but letters, digits and those `spared` with a percent sign.
+fn percent_encoded(text: &str, spared: &[u8], upper: bool) -> String {
+    let mut out = String::with_capacity(3 * text.len());
+    for byte in text.bytes() {
+        match (byte.is_ascii_alphanumeric() || spared.contains(&byte), upper) {
+            (true, _) => out.push(char::from(byte)),
+            (false, true) => out += &format!("%{byte:02X}"),
+            (false, false) => out += &format!("%{byte:02x}"),
+        }
+    }
+    out
 }
 
 /// Undoes the percent signs of a URL's user and password.
@@ -207,6 +230,20 @@ mod tests {
                 .is_some_and(|password| password.reveal() == "p@ss/")
         );
         assert!(!format!("{address:?}").contains("p@ss"), "{address:?}");
+    }
+
+    #[test]
+    fn a_password_is_struck_in_every_spelling() {
+        let secret = Secret::new("p@ss wörd/1".to_owned());
+        for spelling in [
+            "p@ss wörd/1",
+            "p%40ss%20w%C3%B6rd%2F1",
+            "p%40ss%20w%c3%b6rd%2f1",
+            "p%40ss+w%C3%B6rd%2F1",
+        ] {
+            let text = secret.struck_from(&format!("no way to http://bob:{spelling}@h"));
+            assert_eq!(text, "no way to http://bob:***@h", "{spelling}");
+        }
     }
 
     #[test]

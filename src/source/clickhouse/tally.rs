@@ -35,6 +35,8 @@ pub struct Tally {
     pub first_seen: Micros,
     /// Time of the last row of any of these.
     pub last_seen: Micros,
+    /// Lines of the answer that this one came in.
+    pub answer_rows: u64,
 }
 
 impl Tally {
@@ -56,6 +58,8 @@ pub struct Placed {
     pub node_name: String,
     /// Time of the last such row.
     pub last_time: Micros,
+    /// Lines of the answer that this one came in.
+    pub answer_rows: u64,
 }
 
 impl Table {
@@ -72,10 +76,13 @@ impl Table {
             "{with} SELECT row_run AS run, row_iteration AS iteration_number, countIf({missing}) AS missing, \
              countIf({not_finite}) AS not_finite, countIf({negative}) AS negative, countIf({usable}) AS usable, \
              minIf(row_micros, {usable}) AS first_time, maxIf(row_micros, {usable}) AS last_time, \
-             min(row_micros) AS first_seen, max(row_micros) AS last_seen \
+             min(row_micros) AS first_seen, max(row_micros) AS last_seen, \
+             count() OVER () AS answer_rows \
              {from} GROUP BY row_run, row_iteration ORDER BY row_run, row_iteration"
         );
-        self.lines("sum up the job's rows", &sql, wanted, metric)
+        self.lines("sum up the job's rows", &sql, wanted, metric, |line: &Tally| {
+            line.answer_rows
+        })
     }
 
     /// The ranks with a row in one metric's window, ascending.
@@ -84,8 +91,12 @@ impl Table {
     /// A query that fails for good.
     pub fn ranks(&self, wanted: &Wanted<'_>, metric: usize) -> Result<Vec<u32>, SourceError> {
         let From { with, from } = rows(&self.layout, wanted, metric, "");
-        let sql = format!("{with} SELECT DISTINCT toUInt32(row_rank) AS rank_number {from} ORDER BY rank_number");
-        self.lines("find the job's ranks", &sql, wanted, metric)
+        let sql = format!(
+            "{with} SELECT toUInt32(row_rank) AS rank_number, count() OVER () AS answer_rows {from} \
+             GROUP BY rank_number ORDER BY rank_number"
+        );
+        let lines = self.lines("find the job's ranks", &sql, wanted, metric, |line: &(u32, u64)| line.1)?;
+        Ok(lines.into_iter().map(|(found, _)| found).collect())
     }
 
     /// The subnames in one metric's window, sorted.
@@ -94,8 +105,13 @@ impl Table {
     /// A query that fails for good.
     pub fn subnames(&self, wanted: &Wanted<'_>, metric: usize) -> Result<Vec<String>, SourceError> {
         let From { with, from } = rows(&self.layout, wanted, metric, "");
-        let sql = format!("{with} SELECT DISTINCT row_subname AS timer {from} ORDER BY timer");
-        self.lines("find the job's timers", &sql, wanted, metric)
+        let sql = format!(
+            "{with} SELECT row_subname AS timer, count() OVER () AS answer_rows {from} GROUP BY timer ORDER BY timer"
+        );
+        let lines = self.lines("find the job's timers", &sql, wanted, metric, |line: &(String, u64)| {
+            line.1
+        })?;
+        Ok(lines.into_iter().map(|(found, _)| found).collect())
     }
 
     /// The iterations of one metric's window in which any of some subnames has a row, ascending.
@@ -109,12 +125,15 @@ impl Table {
         subnames: &[&str],
     ) -> Result<Vec<i64>, SourceError> {
         let From { with, from } = rows(&self.layout, wanted, metric, " AND subname IN {asked:Array(String)}");
-        let sql = format!("{with} SELECT DISTINCT row_iteration AS iteration_number {from} ORDER BY iteration_number");
+        let sql = format!(
+            "{with} SELECT row_iteration AS iteration_number, count() OVER () AS answer_rows {from} \
+             GROUP BY iteration_number ORDER BY iteration_number"
+        );
         let lines = self.session.run("find the job's transfers", async |attempt| {
-            let query = bound(attempt, &sql, wanted, metric).param("asked", subnames);
-            query.fetch_all().await.map_err(|error| attempt.failure(&error))
+            let ask = |sql: &str| bound(attempt, sql, wanted, metric).param("asked", subnames);
+            attempt.list(&sql, ask, |line: &(i64, u64)| line.1).await
         })?;
-        Ok(lines)
+        Ok(lines.into_iter().map(|(found, _)| found).collect())
     }
 
     /// Whether rows can name nodes.
@@ -135,10 +154,13 @@ impl Table {
             &format!(" AND row_node != '' AND {}", window::is_usable()),
         );
         let sql = format!(
-            "{with} SELECT row_run AS run, toUInt32(row_rank) AS rank_number, row_node AS node_name, max(row_micros) AS last_time \
+            "{with} SELECT row_run AS run, toUInt32(row_rank) AS rank_number, row_node AS node_name, max(row_micros) AS last_time, \
+              count() OVER () AS answer_rows \
              {from} GROUP BY row_run, rank_number, row_node ORDER BY row_run, rank_number, row_node"
         );
-        self.lines("find the ranks' nodes", &sql, wanted, metric)
+        self.lines("find the ranks' nodes", &sql, wanted, metric, |line: &Placed| {
+            line.answer_rows
+        })
     }
 
     fn lines<T>(
@@ -147,13 +169,14 @@ impl Table {
         sql: &str,
         wanted: &Wanted<'_>,
         metric: usize,
+        rows: impl Fn(&T) -> u64,
     ) -> Result<Vec<T>, SourceError>
     where
         T: clickhouse::RowOwned + clickhouse::RowRead,
     {
         let lines = self.session.run(doing, async |attempt| {
-            let lines = bound(attempt, sql, wanted, metric).fetch_all().await;
-            lines.map_err(|error| attempt.failure(&error))
+            let ask = |sql: &str| bound(attempt, sql, wanted, metric);
+            attempt.list(sql, ask, &rows).await
         })?;
         Ok(lines)
     }
@@ -268,6 +291,7 @@ mod tests {
             last_time: 0,
             first_seen: 0,
             last_seen: 0,
+            answer_rows: 1,
         };
         assert_eq!(tally.rows(), 10);
     }
