@@ -12,6 +12,7 @@ pub mod comm;
 pub mod features;
 mod interrupt;
 pub mod job;
+pub mod machines;
 pub mod report;
 pub mod rules;
 pub mod score;

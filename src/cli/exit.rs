@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use thiserror::Error;
 
 use crate::job::JobError;
+use crate::machines::MachinesError;
 use crate::report::WriteError;
 use crate::score::ScoreError;
 use crate::simulate::{self, ScenarioError};
@@ -80,6 +81,13 @@ pub fn exit_of(error: &anyhow::Error) -> Exit {
     for cause in error.chain() {
         if cause.is::<ArgumentError>() || cause.is::<ScenarioError>() {
             return Exit::BadArguments;
+        }
+        match cause.downcast_ref() {
+            Some(MachinesError::NoSamples(_)) => return Exit::NoRows,
+            Some(MachinesError::SeveralJobs { .. }) => return Exit::BadArguments,
+            Some(MachinesError::Write { .. }) => return Exit::NotWritten,
+            Some(MachinesError::Read { .. } | MachinesError::Content { .. }) => return Exit::SourceFailed,
+            None => {}
         }
         let job = cause.downcast_ref::<JobError>();
         if let Some(JobError::Topology(_)) = job {

@@ -8,6 +8,7 @@ mod exit;
 mod export;
 mod jobs;
 mod load;
+mod machines;
 mod progress;
 mod replay;
 mod schema;
@@ -51,6 +52,8 @@ enum Command {
     Export(Box<export::ExportArgs>),
     /// Copy a recorded job in the table under a new id, at its own pace or faster
     Replay(Box<replay::ReplayArgs>),
+    /// Name the faulty machine of a job from hardware metrics
+    Machines(Box<machines::MachinesArgs>),
     /// Write a simulated job with known faults
     Simulate(Box<simulate::SimulateArgs>),
     /// Hold verdicts on labelled or simulated jobs against the truth
@@ -72,6 +75,7 @@ pub fn main() -> ExitCode {
             Command::Load(args) => load::run(args),
             Command::Export(args) => export::run(args),
             Command::Replay(args) => replay::run(args),
+            Command::Machines(args) => machines::run(args),
             Command::Simulate(args) => simulate::run(args).map(|()| Exit::Success),
             Command::Score(args) => score::run(args),
         });

@@ -13,7 +13,7 @@ mod csv;
 mod discover;
 mod error;
 mod frame;
-mod guard;
+pub(crate) mod guard;
 mod ndjson;
 mod parquet;
 mod rows;
