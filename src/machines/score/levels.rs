@@ -48,10 +48,12 @@ const WORTH_A_LOOK: f64 = 0.003;
 /// Outliers among the peers count as so many scales at most.
 const CLIP: f64 = 3.0;
 const NORMAL_MAD: f64 = 1.4826;
+/// Variance of a median beside that of one value, times the number of values.
+const MEDIAN_VARIANCE: f64 = std::f64::consts::FRAC_PI_2;
 const MOST_FREEDOM: f64 = 200.0;
 /// Two faulty machines among so many or more are judged with both left out of the scale.
 const PAIR_FROM: usize = 6;
-/// What a pair must exceed the threshold by: it was chosen out of all pairs.
+/// Share of a pair's score that counts: the pair was chosen out of all of them.
 const PAIR_FACTOR: f64 = 0.8;
 
 /// Deviations from the median of the machines, smoothed; machine by machine.
@@ -123,13 +125,31 @@ fn floor_of(values: &[Vec<f32>]) -> f64 {
     WORTH_A_LOOK * (high - low) + 1e-6 * low.abs().max(high.abs()) + 1e-12
 }
 
-/// A machine's level in a stretch.
+/// What a stretch of a machine is judged by, before the peers' centre is known.
 #[derive(Debug, Clone, Copy)]
 struct Level {
+    /// Mean deviation.
     mean: f32,
-    lasts: bool,
-    /// Distance from the own reference in the level's direction, where there is one; 0 when it does not last.
-    new: Option<f32>,
+    /// Median of the machine's deviations outside of the stretch, where there are enough.
+    reference: Option<f32>,
+}
+
+/// Levels by machine and stretch, and where the stretches lie.
+struct Levels<'a> {
+    rows: &'a [Vec<f32>],
+    starts: Vec<usize>,
+    long: usize,
+    /// Stretches that far apart do not overlap.
+    apart: usize,
+    floor: f64,
+    by_machine: Vec<Vec<Option<Level>>>,
+}
+
+/// What machines are held against: the peers' centre by stretch, the scale of a level and its degrees of freedom.
+struct Peers {
+    centres: Vec<f32>,
+    scale: f64,
+    freedom: f64,
 }
 
 /// Scores every machine of a metric. `continuity_s` is how long a difference must last.
@@ -138,7 +158,6 @@ pub fn judge(deviations: &Deviations, slide_s: f32, continuity_s: f32) -> Metric
     let machines = deviations.smooth.len();
     let count = deviations.median.len();
     let long = ((continuity_s / slide_s).round() as usize).max(1);
-    let step = ((STEP_S / slide_s).round() as usize).max(1);
     let mut scores = MetricScores {
         machines: vec![MachineScore::default(); machines],
         median: deviations.median.clone(),
@@ -147,51 +166,167 @@ pub fn judge(deviations: &Deviations, slide_s: f32, continuity_s: f32) -> Metric
     if machines < 3 || count < long {
         return scores;
     }
-    let mut starts: Vec<usize> = (0..=count - long).step_by(step).collect();
-    if starts.last().is_some_and(|&last| last + long < count) {
-        starts.push(count - long);
-    }
-    let levels: Vec<Vec<Option<Level>>> = deviations
-        .smooth
-        .par_iter()
-        .map(|row| levels_of(row, &starts, long, slide_s))
-        .collect();
-    let spreads = Spreads::new(&levels, long.div_ceil(step), deviations.floor);
-    let common = (machines > EXACT_PEERS).then(|| spreads.scale(&[]));
-    let mut judged: Vec<Vec<(f64, f64)>> = (0..machines)
+    let levels = Levels::new(deviations, long, slide_s);
+    let common = (machines > EXACT_PEERS).then(|| levels.peers(&[], false));
+    let mut judged: Vec<Vec<Judged>> = (0..machines)
         .into_par_iter()
-        .map(|machine| {
-            let scale = common.unwrap_or_else(|| spreads.scale(&[machine]));
-            levels[machine]
-                .iter()
-                .map(|level| (score(*level, scale), scale.0))
-                .collect()
+        .map(|machine| match &common {
+            Some(peers) => levels.judge(machine, peers),
+            None => levels.judge(machine, &levels.peers(&[machine], false)),
         })
         .collect();
     if (PAIR_FROM..=EXACT_PEERS).contains(&machines) {
-        judge_pair(&levels, &spreads, &mut judged);
+        judge_pair(&levels, &mut judged);
     }
-    for (machine, by_stretch) in judged.iter().enumerate() {
+    for (best, by_stretch) in scores.machines.iter_mut().zip(&judged) {
         // The first of equal scores: the earliest stretch.
-        for (place, &(score, usual)) in by_stretch.iter().enumerate() {
-            let best = &mut scores.machines[machine];
-            if score > best.score {
+        for (judged, &start) in by_stretch.iter().zip(&levels.starts) {
+            if judged.score > best.score {
                 *best = MachineScore {
-                    score,
-                    first: starts[place],
-                    end: starts[place] + long,
-                    deviation: levels[machine][place].map_or(0.0, |level| f64::from(level.mean)),
-                    usual,
+                    score: judged.score,
+                    first: start,
+                    end: start + long,
+                    deviation: f64::from(judged.mean),
+                    usual: judged.usual,
                 };
             }
         }
     }
-    scores.by_stretch = starts
+    scores.by_stretch = levels
+        .starts
         .iter()
         .enumerate()
-        .map(|(place, &start)| (start, judged.iter().map(|row| row[place].0 as f32).collect()))
+        .map(|(place, &start)| (start, judged.iter().map(|row| row[place].score as f32).collect()))
         .collect();
     scores
+}
+
+/// A stretch of a machine, judged.
+#[derive(Debug, Clone, Copy, Default)]
+struct Judged {
+    score: f64,
+    mean: f32,
+    usual: f64,
+}
+
+impl<'a> Levels<'a> {
+    fn new(deviations: &'a Deviations, long: usize, slide_s: f32) -> Self {
+        let step = ((STEP_S / slide_s).round() as usize).max(1);
+        let count = deviations.median.len();
+        let mut starts: Vec<usize> = (0..=count - long).step_by(step).collect();
+        if starts.last().is_some_and(|&last| last + long < count) {
+            starts.push(count - long);
+        }
+        let by_machine = deviations
+            .smooth
+            .par_iter()
+            .map(|row| levels_of(row, &starts, long, slide_s))
+            .collect();
+        Self {
+            rows: &deviations.smooth,
+            starts,
+            long,
+            apart: long.div_ceil(step),
+            floor: deviations.floor,
+            by_machine,
+        }
+    }
+
+    /// All machines but some.
+    fn others<'b>(&'b self, without: &'b [usize]) -> impl Iterator<Item = &'b Vec<Option<Level>>> {
+        let machines = self.by_machine.iter().enumerate();
+        machines
+            .filter(|(machine, _)| !without.contains(machine))
+            .map(|(_, row)| row)
+    }
+
+    /// What machines are held against when some are left out.
+    ///
+    /// Levels are held against the median of all machines: a single machine moves it little, and towards itself, which is
+    /// the safe side. Two faulty machines of six move it far; `centred`, levels are held against the peers' own median.
+    fn peers(&self, without: &[usize], centred: bool) -> Peers {
+        let mut column = Vec::new();
+        let centres: Vec<f32> = (0..self.starts.len())
+            .map(|place| {
+                if !centred {
+                    return 0.0;
+                }
+                column.clear();
+                column.extend(
+                    self.others(without)
+                        .filter_map(|row| row[place])
+                        .map(|level| level.mean),
+                );
+                let middle = median(&mut column);
+                if middle.is_nan() { 0.0 } else { middle }
+            })
+            .collect();
+        let (mut own, mut rest) = (Vec::new(), Vec::new());
+        for row in self.others(without) {
+            let apart = row.iter().zip(&centres).step_by(self.apart);
+            let mut levels: Vec<f32> = apart
+                .filter_map(|(level, centre)| Some(level.as_ref()?.mean - centre))
+                .collect();
+            if levels.is_empty() {
+                continue;
+            }
+            let middle = median(&mut levels);
+            own.push(f64::from(middle));
+            rest.extend(levels.iter().map(|level| f64::from(level - middle)));
+        }
+        // Spreads about a median that was taken from the same few machines are too small, and the median itself is off.
+        let few = own.len().max(2) as f64;
+        let correction = if centred {
+            few / (few - 1.0) * (1.0 + MEDIAN_VARIANCE / few)
+        } else {
+            1.0
+        };
+        let between = correction * self.clipped_square(&own);
+        let free = rest.len() - own.len();
+        let within = if free > 0 {
+            correction * self.clipped_square(&rest)
+        } else {
+            0.0
+        };
+        let square = between + within + self.floor * self.floor;
+        let bound = between * between / few + within * within / free.max(1) as f64;
+        let freedom = if bound > 0.0 {
+            square * square / bound
+        } else {
+            MOST_FREEDOM
+        };
+        Peers {
+            centres,
+            scale: square.sqrt(),
+            freedom: freedom.min(MOST_FREEDOM),
+        }
+    }
+
+    /// Mean square with outliers clipped.
+    fn clipped_square(&self, values: &[f64]) -> f64 {
+        if values.is_empty() {
+            return 0.0;
+        }
+        let mut sizes: Vec<f32> = values.iter().map(|value| value.abs() as f32).collect();
+        let most = CLIP * (NORMAL_MAD * f64::from(median(&mut sizes)) + self.floor);
+        let sum: f64 = values.iter().map(|value| value.abs().min(most).powi(2)).sum();
+        sum / values.len() as f64
+    }
+
+    fn judge(&self, machine: usize, peers: &Peers) -> Vec<Judged> {
+        let each = self.by_machine[machine].iter().zip(&self.starts).zip(&peers.centres);
+        each.map(|((level, &start), &centre)| {
+            let Some(level) = level else { return Judged::default() };
+            let stretch = &self.rows[machine][start..start + self.long];
+            let mean = level.mean - centre;
+            Judged {
+                score: score(stretch, mean, centre, level.reference, peers),
+                mean,
+                usual: peers.scale,
+            }
+        })
+        .collect()
+    }
 }
 
 fn levels_of(row: &[f32], starts: &[usize], long: usize, slide_s: f32) -> Vec<Option<Level>> {
@@ -201,8 +336,7 @@ fn levels_of(row: &[f32], starts: &[usize], long: usize, slide_s: f32) -> Vec<Op
     starts
         .iter()
         .map(|&start| {
-            let stretch = &row[start..start + long];
-            let mean = present_mean(stretch)?;
+            let mean = present_mean(&row[start..start + long])?;
             outside.clear();
             outside.extend(
                 row[..start.saturating_sub(beside)]
@@ -215,19 +349,7 @@ fn levels_of(row: &[f32], starts: &[usize], long: usize, slide_s: f32) -> Vec<Op
                     .filter(|value| !value.is_nan()),
             );
             let reference = (outside.len() >= shortest).then(|| median(&mut outside));
-            let new = reference.map(|reference| {
-                let away = (mean - reference) * mean.signum();
-                if away > 0.0 && lasts(stretch, reference, mean - reference) {
-                    away
-                } else {
-                    0.0
-                }
-            });
-            Some(Level {
-                mean,
-                lasts: lasts(stretch, 0.0, mean),
-                new,
-            })
+            Some(Level { mean, reference })
         })
         .collect()
 }
@@ -250,101 +372,47 @@ fn lasts(stretch: &[f32], from: f32, mean: f32) -> bool {
     lasting as f32 >= LASTING_SHARE * present as f32
 }
 
-fn score(level: Option<Level>, (scale, freedom): (f64, f64)) -> f64 {
-    let Some(level) = level else { return 0.0 };
-    let size = if level.lasts {
-        f64::from(level.mean.abs()) / scale
-    } else {
-        0.0
-    };
-    let judged = match level.new {
-        None => size / OLD_FACTOR,
-        Some(new) => size.min(NEW_FACTOR * f64::from(new) / scale).max(size / OLD_FACTOR),
-    };
-    if judged <= 0.0 {
+fn score(stretch: &[f32], mean: f32, centre: f32, reference: Option<f32>, peers: &Peers) -> f64 {
+    let size = f64::from(mean.abs()) / peers.scale;
+    if size < 1.0 || !lasts(stretch, centre, mean) {
         return 0.0;
     }
-    normal_score(student_tail(judged, freedom)).max(0.0)
-}
-
-/// Levels of stretches that do not overlap: each machine's median over them, and what is left.
-struct Spreads {
-    own: Vec<Option<f64>>,
-    rest: Vec<Vec<f64>>,
-    floor: f64,
-}
-
-impl Spreads {
-    fn new(levels: &[Vec<Option<Level>>], every: usize, floor: f64) -> Self {
-        let mut own = Vec::with_capacity(levels.len());
-        let mut rest = Vec::with_capacity(levels.len());
-        for row in levels {
-            let mut apart: Vec<f32> = row.iter().step_by(every).flatten().map(|level| level.mean).collect();
-            let middle = median(&mut apart);
-            own.push((!middle.is_nan()).then_some(f64::from(middle)));
-            rest.push(apart.iter().map(|level| f64::from(level - middle)).collect());
+    let judged = match reference {
+        None => size / OLD_FACTOR,
+        Some(reference) => {
+            let away = (mean - reference) * mean.signum();
+            let is_new = away > 0.0 && lasts(stretch, centre + reference, mean - reference);
+            let new = if is_new {
+                NEW_FACTOR * f64::from(away) / peers.scale
+            } else {
+                0.0
+            };
+            size.min(new).max(size / OLD_FACTOR)
         }
-        Self { own, rest, floor }
-    }
-
-    /// Scale of a level and its degrees of freedom, from all machines but some.
-    fn scale(&self, without: &[usize]) -> (f64, f64) {
-        let others = || (0..self.own.len()).filter(|machine| !without.contains(machine));
-        let own: Vec<f64> = others().filter_map(|machine| self.own[machine]).collect();
-        let rest: Vec<f64> = others()
-            .flat_map(|machine| self.rest[machine].iter().copied())
-            .collect();
-        let between = self.clipped_square(&own);
-        let within = if rest.len() > own.len() {
-            self.clipped_square(&rest)
-        } else {
-            0.0
-        };
-        let square = between + within + self.floor * self.floor;
-        let bound = between * between / own.len().max(1) as f64
-            + within * within / rest.len().saturating_sub(own.len()).max(1) as f64;
-        let freedom = if bound > 0.0 {
-            square * square / bound
-        } else {
-            MOST_FREEDOM
-        };
-        (square.sqrt(), freedom.min(MOST_FREEDOM))
-    }
-
-    /// Mean square with outliers clipped.
-    fn clipped_square(&self, values: &[f64]) -> f64 {
-        if values.is_empty() {
-            return 0.0;
-        }
-        let mut sizes: Vec<f32> = values.iter().map(|value| value.abs() as f32).collect();
-        let most = CLIP * (NORMAL_MAD * f64::from(median(&mut sizes)) + self.floor);
-        let sum: f64 = values.iter().map(|value| value.abs().min(most).powi(2)).sum();
-        sum / values.len() as f64
-    }
-}
-
-/// The two machines with the largest lasting levels hide each other: each stands in the other's scale.
-fn judge_pair(levels: &[Vec<Option<Level>>], spreads: &Spreads, judged: &mut [Vec<(f64, f64)>]) {
-    let largest = |machine: &usize| {
-        let lasting = levels[*machine].iter().flatten().filter(|level| level.lasts);
-        lasting.map(|level| level.mean.abs()).fold(0.0, f32::max)
     };
-    let mut order: Vec<usize> = (0..levels.len()).collect();
+    normal_score(student_tail(judged, peers.freedom)).max(0.0)
+}
+
+/// The two machines with the largest levels hide each other: each stands in the other's scale and pulls the median.
+fn judge_pair(levels: &Levels<'_>, judged: &mut [Vec<Judged>]) {
+    let largest = |machine: &usize| {
+        let row = &levels.by_machine[*machine];
+        row.iter().flatten().map(|level| level.mean.abs()).fold(0.0, f32::max)
+    };
+    let mut order: Vec<usize> = (0..levels.by_machine.len()).collect();
     order.sort_by(|a, b| largest(b).total_cmp(&largest(a)));
     let pair = [order[0], order[1]];
-    let scale = spreads.scale(&pair);
-    let scores = pair.map(|machine| {
-        levels[machine]
-            .iter()
-            .map(|&level| score(level, scale))
-            .collect::<Vec<_>>()
-    });
-    let best = |scores: &[f64]| scores.iter().copied().fold(0.0, f64::max);
-    let most = PAIR_FACTOR * best(&scores[0]).min(best(&scores[1]));
-    for (machine, scores) in pair.into_iter().zip(&scores) {
-        for (slot, &score) in judged[machine].iter_mut().zip(scores) {
-            if score.min(most) > slot.0 {
-                *slot = (score.min(most), scale.0);
+    let peers = levels.peers(&pair, true);
+    let rows = pair.map(|machine| levels.judge(machine, &peers));
+    let best = |row: &[Judged]| row.iter().map(|judged| judged.score).fold(0.0, f64::max);
+    let most = PAIR_FACTOR * best(&rows[0]).min(best(&rows[1]));
+    for (machine, row) in pair.into_iter().zip(&rows) {
+        for (slot, pair) in judged[machine].iter_mut().zip(row) {
+            if pair.score.min(most) > slot.score {
+                *slot = Judged {
+                    score: pair.score.min(most),
+                    ..*pair
+                };
             }
         }
     }
