@@ -1,6 +1,9 @@
 //! `machines`: the faulty machine from hardware metrics.
 
 mod detect;
+mod score;
+mod simulate;
+mod train;
 
 use clap::{Args, Subcommand, ValueEnum};
 
@@ -18,6 +21,14 @@ pub struct MachinesArgs {
 enum MachinesCommand {
     /// Name the machine that differs from its peers
     Detect(detect::DetectArgs),
+    /// Hold verdicts on labelled or simulated tasks against the truth
+    Score(score::ScoreArgs),
+    /// Write simulated tasks with known faults
+    Simulate(simulate::SimulateArgs),
+    /// Train the denoisers on healthy tasks, and learn the order of the metrics on labelled ones
+    Train(train::TrainArgs),
+    /// Learn the order of the metrics on labelled tasks
+    Order(train::OrderArgs),
 }
 
 /// How machines are compared.
@@ -71,5 +82,20 @@ enum Format {
 pub fn run(args: &MachinesArgs) -> anyhow::Result<Exit> {
     match &args.command {
         MachinesCommand::Detect(args) => detect::run(args),
+        MachinesCommand::Score(args) => score::run(args),
+        MachinesCommand::Simulate(args) => simulate::run(args),
+        MachinesCommand::Train(args) => train::run(args),
+        MachinesCommand::Order(args) => train::run_order(args),
     }
+}
+
+/// Reads `A-B` or `A`.
+fn seeds(text: &str) -> Result<std::ops::RangeInclusive<u64>, super::exit::ArgumentError> {
+    let wrong = || super::exit::ArgumentError::new("--seeds", format!("`{text}` is no range of seeds; write A-B or A"));
+    let number = |part: &str| part.trim().parse::<u64>().map_err(|_| wrong());
+    let (first, last) = match text.split_once('-') {
+        None => (number(text)?, number(text)?),
+        Some((first, last)) => (number(first)?, number(last)?),
+    };
+    if first > last { Err(wrong()) } else { Ok(first..=last) }
 }

@@ -9,14 +9,19 @@
 pub mod align;
 pub mod detect;
 mod error;
+pub mod evaluate;
 pub mod files;
 pub mod input;
 pub mod model;
 pub mod names;
+pub mod order;
 pub mod samples;
 pub mod score;
 pub mod silent;
+pub mod simulate;
 pub mod text;
+pub mod train;
 pub mod verdict;
+pub mod write;
 
 pub use error::MachinesError;

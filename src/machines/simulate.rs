@@ -32,7 +32,14 @@ enum Group {
     Memory,
 }
 
-const GROUPS: [Group; 6] = [Group::Cpu, Group::Gpu, Group::Pfc, Group::Throughput, Group::Disk, Group::Memory];
+const GROUPS: [Group; 6] = [
+    Group::Cpu,
+    Group::Gpu,
+    Group::Pfc,
+    Group::Throughput,
+    Group::Disk,
+    Group::Memory,
+];
 
 const SHAPES: [Shape; 10] = [
     shape("pfc_tx_packet_rate", Group::Pfc, 2.5, 0.35, 0.5, (0.0, 1e6)),
@@ -48,7 +55,14 @@ const SHAPES: [Shape; 10] = [
 ];
 
 const fn shape(name: &'static str, group: Group, level: f32, rhythm: f32, noise: f32, limits: (f32, f32)) -> Shape {
-    Shape { name, group, level, rhythm, noise, limits }
+    Shape {
+        name,
+        group,
+        level,
+        rhythm,
+        noise,
+        limits,
+    }
 }
 
 /// A type of fault: name, share in per cent, and how often each group of metrics shows it, in per cent.
@@ -162,7 +176,9 @@ pub fn simulate(plan: &Plan) -> (Task, Label) {
         kept: None,
     };
     // Sizes by their logarithm: many small tasks, some large ones.
-    let machines = plan.machines.unwrap_or_else(|| 2.0_f32.powf(draw.between(2.0, 8.0)).round() as usize);
+    let machines = plan
+        .machines
+        .unwrap_or_else(|| 2.0_f32.powf(draw.between(2.0, 8.0)).round() as usize);
     let seconds = plan.seconds.unwrap_or_else(|| draw.random.gen_range(720..=900));
     let fault = draw_fault(plan, machines, seconds as f32, &mut draw);
     let nodes: Vec<String> = (0..machines).map(|node| format!("node-{node:04}")).collect();
@@ -181,12 +197,20 @@ pub fn simulate(plan: &Plan) -> (Task, Label) {
     for shape in &SHAPES[..count] {
         let bursts = draw_bursts(machines, seconds as f32, &mut draw);
         let strength = draw_strength(shape, fault.as_ref(), &mut draw);
-        let peers_dip = if strength.is_some() { draw.between(0.0, 0.08) } else { 0.0 };
+        let peers_dip = if strength.is_some() {
+            draw.between(0.0, 0.08)
+        } else {
+            0.0
+        };
         let mut series = Vec::with_capacity(machines);
         for node in 0..machines {
             let built = 1.0 + 0.008 * draw.draw();
             let own_bursts: Vec<&Burst> = bursts.iter().filter(|burst| burst.node == node).collect();
-            let gap_begin = if draw.happens(0.05) { draw.between(0.0, seconds as f32) } else { f32::INFINITY };
+            let gap_begin = if draw.happens(0.05) {
+                draw.between(0.0, seconds as f32)
+            } else {
+                f32::INFINITY
+            };
             let gap_end = gap_begin + draw.between(2.0, 20.0);
             let mut own = Series::default();
             let mut drift = 0.0_f32;
@@ -230,18 +254,28 @@ pub fn simulate(plan: &Plan) -> (Task, Label) {
             }
             series.push(own);
         }
-        metrics.push(Metric { name: shape.name.to_owned(), series });
+        metrics.push(Metric {
+            name: shape.name.to_owned(),
+            series,
+        });
     }
     metrics.sort_by(|a, b| a.name.cmp(&b.name));
     let label = label_of(fault.as_ref(), machines, count, &nodes);
-    let samples = metrics.iter().flat_map(|metric| &metric.series).map(|series| series.times_ms.len() as u64).sum();
+    let samples = metrics
+        .iter()
+        .flat_map(|metric| &metric.series)
+        .map(|series| series.times_ms.len() as u64)
+        .sum();
     let task = Task {
         job: format!("task-{:05}", plan.seed),
         start_ms: 1_775_034_000_000,
         length_ms: seconds as i32 * 1000,
         nodes,
         metrics,
-        quality: Quality { samples, ..Quality::default() },
+        quality: Quality {
+            samples,
+            ..Quality::default()
+        },
     };
     (task, label)
 }
@@ -255,7 +289,9 @@ fn label_of(fault: Option<&Fault>, machines: usize, count: usize, nodes: &[Strin
             ..Label::default()
         };
     };
-    let shown = SHAPES[..count].iter().filter(|shape| fault.shown.contains(&shape.group));
+    let shown = SHAPES[..count]
+        .iter()
+        .filter(|shape| fault.shown.contains(&shape.group));
     Label {
         machines,
         fault: fault.name.to_owned(),
@@ -342,11 +378,18 @@ mod tests {
 
     #[test]
     fn a_seed_draws_the_same_task_and_faults_have_their_shares() {
-        let plan = Plan { seed: 5, machines: Some(4), ..Plan::default() };
+        let plan = Plan {
+            seed: 5,
+            machines: Some(4),
+            ..Plan::default()
+        };
         assert_eq!(simulate(&plan), simulate(&plan));
         let mut healthy = 0;
         for seed in 0..200 {
-            let mut draw = Normals { random: Xoshiro256PlusPlus::seed_from_u64(seed), kept: None };
+            let mut draw = Normals {
+                random: Xoshiro256PlusPlus::seed_from_u64(seed),
+                kept: None,
+            };
             healthy += usize::from(draw_fault(&Plan::default(), 8, 900.0, &mut draw).is_none());
         }
         assert!((30..=70).contains(&healthy), "{healthy}");
