@@ -16,7 +16,7 @@ use super::names::Names;
 use super::samples::{Metric, Task};
 use super::score::levels::{self, Deviations};
 use super::score::moments::whitened_moments;
-use super::score::tails::normal_tail;
+use super::score::tails::{normal_score, normal_tail};
 use super::score::windows::{self, Distance, Vectors};
 use super::score::{MetricScores, quantile};
 use super::silent::{Stuck, silent, stuck};
@@ -78,11 +78,14 @@ impl Method {
         matches!(self, Self::LstmVae | Self::Raw)
     }
 
-    /// Smallest score that names a machine, chosen on tuning tasks of the suite for the best F1 of the method.
+    /// Smallest score that names a machine in a task of so many machines and metrics.
+    ///
+    /// Levels: the score that chance gives to any machine in any metric with probability `false_alarms` at most. The
+    /// others have no known distribution: thresholds are those of the best F1 on the suite's seeds 0-299.
     #[must_use]
-    pub fn threshold(self) -> f64 {
+    pub fn threshold(self, machines: usize, metrics: usize, false_alarms: f64) -> f64 {
         match self {
-            Self::LstmVae | Self::Raw => 3.4,
+            Self::LstmVae | Self::Raw => normal_score(false_alarms / (machines * metrics).max(1) as f64),
             Self::Minder | Self::MinderRaw | Self::Manhattan | Self::Chebyshev => 2.0,
             Self::NoContinuity => 20.0,
             Self::Mahalanobis => 2.0,
@@ -96,6 +99,9 @@ impl fmt::Display for Method {
     }
 }
 
+/// One task in a hundred, at most: the gates of the levels make it far fewer.
+pub const FALSE_ALARMS: f64 = 0.01;
+
 /// Settings of a detection.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
@@ -103,6 +109,8 @@ pub struct Settings {
     pub method: Method,
     /// How long a machine must differ.
     pub continuity_s: f32,
+    /// Probability that chance names a machine of a healthy task, at most; for methods of levels.
+    pub false_alarms: f64,
     /// Smallest score that names a machine; the method's own when `None`.
     pub threshold: Option<f64>,
 }
@@ -112,6 +120,7 @@ impl Default for Settings {
         Self {
             method: Method::LstmVae,
             continuity_s: 240.0,
+            false_alarms: FALSE_ALARMS,
             threshold: None,
         }
     }
@@ -145,8 +154,13 @@ pub struct JudgedMetric {
 /// # Errors
 /// A file of models without a network for a metric.
 pub fn detect(task: &Task, models: &Models, names: &Names, settings: Settings) -> Result<Detection, MachinesError> {
-    let threshold = settings.threshold.unwrap_or(settings.method.threshold());
-    let mut verdict = blank(task, settings.method, threshold);
+    let chosen = || {
+        settings
+            .method
+            .threshold(task.nodes.len(), task.metrics.len(), settings.false_alarms)
+    };
+    let threshold = settings.threshold.unwrap_or_else(chosen);
+    let mut verdict = blank(task, settings, threshold);
     verdict.missing_nodes = silent(task, settings.continuity_s)
         .into_iter()
         .map(|silent| Missing {
@@ -197,7 +211,7 @@ pub fn detect(task: &Task, models: &Models, names: &Names, settings: Settings) -
     Ok(Detection { verdict, scores })
 }
 
-fn blank(task: &Task, method: Method, threshold: f64) -> Verdict {
+fn blank(task: &Task, settings: Settings, threshold: f64) -> Verdict {
     Verdict {
         schema_version: SCHEMA_VERSION,
         job: task.job.clone(),
@@ -210,9 +224,12 @@ fn blank(task: &Task, method: Method, threshold: f64) -> Verdict {
         end: clock(task, task.length_ms),
         machines: task.nodes.len(),
         metrics: Vec::new(),
-        method: method.name(),
+        method: settings.method.name(),
         threshold,
-        false_alarm_rate: method.is_levels().then(|| normal_tail(threshold)),
+        false_alarm_rate: settings.method.is_levels().then(|| {
+            let tests = (task.nodes.len() * task.metrics.len()) as f64;
+            (normal_tail(threshold) * tests).min(1.0)
+        }),
         findings: Vec::new(),
         also_different: Vec::new(),
         warnings: Vec::new(),

@@ -108,8 +108,8 @@ impl Tally {
 pub struct Score {
     /// The method.
     pub method: &'static str,
-    /// Smallest score that names.
-    pub threshold: f64,
+    /// Smallest score that names, if it was given.
+    pub threshold: Option<f64>,
     /// All tasks.
     pub total: Tally,
     /// Precision, recall and F1 of all tasks.
@@ -185,7 +185,7 @@ pub fn score(
     };
     Score {
         method: settings.method.name(),
-        threshold: settings.threshold.unwrap_or(settings.method.threshold()),
+        threshold: settings.threshold,
         precision: total.precision(),
         recall: total.recall(),
         f1: total.f1(),

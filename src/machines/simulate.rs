@@ -4,6 +4,7 @@
 //! four and seven minutes, some last to half an hour. Around them: a common rhythm of the job, machines that are built a
 //! little differently, levels that wander, bursts of jitter, glitches, gaps and clocks that are off.
 
+use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -359,11 +360,16 @@ fn draw_strength(shape: &Shape, fault: Option<&Fault>, draw: &mut Normals) -> Op
 fn draw_bursts(machines: usize, seconds: f32, draw: &mut Normals) -> Vec<Burst> {
     let expected = 0.1 * machines as f32 * seconds / 900.0 + 0.3;
     let count = expected as usize + usize::from(draw.happens(expected.fract()));
-    (0..count)
-        .map(|_| {
+    // One a machine: two that join would last like a fault, and the label would be untrue.
+    let mut places: Vec<usize> = (0..machines).collect();
+    places.shuffle(&mut draw.random);
+    places
+        .into_iter()
+        .take(count)
+        .map(|node| {
             let begin = draw.between(0.0, seconds);
             Burst {
-                node: draw.random.gen_range(0..machines),
+                node,
                 begin,
                 end: begin + draw.between(20.0, 150.0),
                 factor: 1.0 + draw.between(0.05, 0.3) * if draw.happens(0.5) { 1.0 } else { -1.0 },

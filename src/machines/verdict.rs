@@ -140,8 +140,7 @@ pub struct Verdict {
     pub method: &'static str,
     /// Smallest score that names a machine.
     pub threshold: f64,
-    /// Probability of a healthy machine to reach the threshold by chance in one stretch of one metric, at most; only for
-    /// scores whose distribution is known.
+    /// Probability that chance names a machine of a healthy task, at most; only where the scores' distribution is known.
     pub false_alarm_rate: Option<f64>,
     /// A finding a named machine.
     pub findings: Vec<Finding>,

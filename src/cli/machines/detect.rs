@@ -35,7 +35,10 @@ pub struct DetectArgs {
     /// How machines are compared
     #[arg(long, value_enum, default_value_t = MethodName::LstmVae)]
     method: MethodName,
-    /// Smallest score that names a machine [default: the method's own]
+    /// Probability that chance names a machine of a healthy task, at most
+    #[arg(long, value_name = "P", default_value_t = crate::machines::detect::FALSE_ALARMS)]
+    false_alarms: f64,
+    /// Smallest score that names a machine [default: from --false-alarms, or the method's own]
     #[arg(long, value_name = "SCORE")]
     threshold: Option<f64>,
     /// Models and metric order from `machines train` [default: those that ship with the program]
@@ -119,10 +122,15 @@ impl DetectArgs {
         {
             return Err(ArgumentError::new("--threshold", "a score above 0 is needed"));
         }
+        if !(self.false_alarms > 0.0 && self.false_alarms <= 0.5) {
+            let reason = format!("{} is no probability between 0 and 0.5", self.false_alarms);
+            return Err(ArgumentError::new("--false-alarms", reason));
+        }
         let method: Method = self.method.method();
         Ok(Settings {
             method,
             continuity_s: self.continuity,
+            false_alarms: self.false_alarms,
             threshold: self.threshold,
         })
     }

@@ -37,6 +37,9 @@ pub struct ScoreArgs {
     /// Smallest score that names a machine [default: the method's own]
     #[arg(long, value_name = "SCORE")]
     threshold: Option<f64>,
+    /// Probability that chance names a machine of a healthy task, at most
+    #[arg(long, value_name = "P", default_value_t = crate::machines::detect::FALSE_ALARMS)]
+    false_alarms: f64,
     /// Faults whose label `z_long` is smaller are not asked for
     #[arg(long, value_name = "Z", default_value_t = 0.0)]
     min_z: f64,
@@ -75,6 +78,7 @@ pub fn run(args: &ScoreArgs) -> anyhow::Result<Exit> {
             let settings = Settings {
                 method: method.method(),
                 threshold: args.threshold,
+                false_alarms: args.false_alarms.clamp(1e-12, 0.5),
                 ..Settings::default()
             };
             score(&cases, &models, &names, settings, args.min_z, args.delay, &told)
@@ -127,9 +131,8 @@ fn text(scores: &[Score], show: bool) -> String {
         }
         let _ = write!(
             out,
-            "{:13} threshold {:5.2}  precision {:.3} recall {:.3} F1 {:.3}  tasks {} failed {}; healthy: {} false alarms in {:.1} machine-days",
+            "{:13} precision {:.3} recall {:.3} F1 {:.3}  tasks {} failed {}; healthy: {} false alarms in {:.1} machine-days",
             score.method,
-            score.threshold,
             score.precision,
             score.recall,
             score.f1,
