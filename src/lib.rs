@@ -23,6 +23,7 @@ pub mod evaluation;
 pub mod features;
 mod interrupt;
 pub mod job;
+pub mod machines;
 pub mod report;
 pub mod rules;
 pub mod source;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The folders (and single files) of `src`, from the ground up.
-const FLOORS: [&str; 17] = [
+const FLOORS: [&str; 18] = [
     "interrupt",
     "building",
     "contract",
@@ -18,6 +18,7 @@ const FLOORS: [&str; 17] = [
     "vote",
     "comm",
     "rules",
+    "machines",
     "report",
     "evaluation",
     "sweep",

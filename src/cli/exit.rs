@@ -8,6 +8,7 @@ use thiserror::Error;
 use crate::evaluation::score::ScoreError;
 use crate::evaluation::simulate::{self, ScenarioError};
 use crate::job::JobError;
+use crate::machines::MachinesError;
 use crate::report::WriteError;
 use crate::source::SourceError;
 use crate::source::clickhouse::Failure;
@@ -93,6 +94,13 @@ pub fn exit_of(error: &anyhow::Error) -> Exit {
             Some(WhatIfError::NothingToMend { .. }) => return Exit::BadArguments,
             Some(WhatIfError::NothingToReplay(_)) => return Exit::NoRows,
             _ => {}
+        }
+        match cause.downcast_ref() {
+            Some(MachinesError::NoSamples(_)) => return Exit::NoRows,
+            Some(MachinesError::SeveralJobs { .. }) => return Exit::BadArguments,
+            Some(MachinesError::Write { .. }) => return Exit::NotWritten,
+            Some(MachinesError::Read { .. } | MachinesError::Content { .. }) => return Exit::SourceFailed,
+            None => {}
         }
         let job = cause.downcast_ref::<JobError>();
         if let Some(JobError::Topology(_)) = job {

@@ -11,6 +11,7 @@ mod export;
 mod hints;
 mod jobs;
 mod load;
+mod machines;
 mod progress;
 mod replay;
 mod schema;
@@ -56,6 +57,8 @@ enum Command {
     Export(Box<export::ExportArgs>),
     /// Copy a recorded job in the table under a new id, at its own pace or faster
     Replay(Box<replay::ReplayArgs>),
+    /// Name the faulty machine of a job from hardware metrics
+    Machines(Box<machines::MachinesArgs>),
     /// Write a simulated job with known faults
     Simulate(Box<simulate::SimulateArgs>),
     /// Replay a trace of operations as measured and with something mended
@@ -81,6 +84,7 @@ pub fn main() -> ExitCode {
             Command::Load(args) => load::run(args),
             Command::Export(args) => export::run(args),
             Command::Replay(args) => replay::run(args),
+            Command::Machines(args) => machines::run(args),
             Command::Simulate(args) => simulate::run(args).map(|()| Exit::Success),
             Command::Whatif(args) => whatif::run(args),
             Command::Score(args) => score::run(args),

@@ -13,7 +13,7 @@ thread_local! {
 ///
 /// Polars' readers are written for sound files and panic on some damaged ones and on column types that were not
 /// compiled in. While a decoder runs, the thread's panics are not printed.
-pub(super) fn guarded<T, E: std::fmt::Display>(decode: impl FnOnce() -> Result<T, E>) -> Result<T, String> {
+pub(crate) fn guarded<T, E: std::fmt::Display>(decode: impl FnOnce() -> Result<T, E>) -> Result<T, String> {
     static QUIET: Once = Once::new();
     QUIET.call_once(|| {
         let loud = std::panic::take_hook();

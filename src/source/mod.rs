@@ -17,7 +17,7 @@ mod discover;
 mod error;
 pub mod fate;
 mod frame;
-mod guard;
+pub(crate) mod guard;
 mod messages;
 mod ndjson;
 mod numbers;
