@@ -12,7 +12,7 @@ use super::{AlgorithmVerdict, TimerLabels, Verdict, classic_comm, unjudged};
 use crate::algos::{self, Algorithm, Space};
 use crate::comm::classic::ClassicThresholds;
 use crate::contract::timers::{ATTENTION_QKV, COMPUTING};
-use crate::features::{self, TimerRules, TimerVerdict};
+use crate::features::{self, TimerFate, TimerRules, TimerVerdict};
 use crate::job::Job;
 use crate::stats::median;
 use crate::verdict::{Cause, Finding, FindingKind, Status, TimerEvidence, words};
@@ -120,13 +120,17 @@ pub fn judge(job: &Job, settings: &ClassicSettings, algorithms: &[&'static dyn A
     let mut findings = findings(job, &timers, &algorithms, &election.elected, slow_step_ratio);
     findings.extend(communication.findings.iter().cloned());
     let unjudged = unjudged::reason(job, &timers);
-    let named = !election.elected.is_empty() || !communication.nodes().is_empty();
+    // A timer in which all ranks are alike was compared, though there is nothing to cluster.
+    let alike = timers
+        .iter()
+        .any(|timer| matches!(timer.fate, TimerFate::Spread { .. }));
+    let status = if !election.elected.is_empty() || !communication.nodes().is_empty() {
+        Status::Fault
+    } else {
+        Status::of(&findings, unjudged.as_deref().filter(|_| !alike))
+    };
     Verdict {
-        status: if named {
-            Status::Fault
-        } else {
-            Status::of(&findings, unjudged.as_deref())
-        },
+        status,
         unjudged,
         what_if: None,
         timers,

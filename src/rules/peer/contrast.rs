@@ -173,8 +173,8 @@ impl<'a> Contrasts<'a> {
             return self.whole(row, own);
         }
         let centre = centre(&self.stages[self.stage_of[row]].means(steps).1);
-        // Most are no excess at all, which spares the rest.
-        if !(own - centre > 0.0) || self.peers(row) == 0 {
+        // Most are below the floor, which spares the rest.
+        if !(own - centre > self.settings.effect_floor) || self.peers(row) == 0 {
             return Excess {
                 excess: own - centre,
                 threshold: f64::INFINITY,
@@ -247,7 +247,7 @@ impl<'a> Contrasts<'a> {
         }
         let centre = centre(&changes);
         let excess = own - if centre.is_finite() { centre } else { 0.0 };
-        if !(excess > 0.0) {
+        if !(excess > self.settings.effect_floor) {
             return Excess {
                 excess,
                 threshold: f64::INFINITY,

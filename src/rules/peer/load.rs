@@ -15,6 +15,8 @@ const LOAD_LEAVES: f64 = 0.82;
 const SLOPES_LEAVE: f64 = 0.85;
 /// Fewest pipelines that tell slopes: of fewer, one that is slow tells the covariance alone.
 const PIPELINES_FOR_SLOPES: usize = 4;
+/// Pipelines that tell whether there is a load at most, evenly spread over all.
+const MOST_PIPELINES: usize = 128;
 /// Slopes beyond these are those of a fault, not of the work.
 const SLOPES: (f64, f64) = (0.4, 2.5);
 /// Deviations beyond this many standard deviations count as that many.
@@ -28,7 +30,7 @@ const TURNS: usize = 4;
 pub(super) struct Unloaded {
     /// Rows x iterations (log) with their levels.
     pub factors: Table,
-    /// What the noise is to be told from: rows about their pipeline, neither of two stages being its load.
+    /// What the noise is to be told from: some rows about their pipeline, neither of two stages being its load.
     pub residual: Table,
 }
 
@@ -59,19 +61,27 @@ pub(super) fn without_load(
     if !settings.uses(Ablation::PipelineLoad) || places.stages.len() < 2 || places.pipelines.len() < 2 {
         return None;
     }
-    let deviations = about_stages(winsorised(about_steps), places);
+    // Some of the pipelines tell whether there is a load.
+    let every = places.pipelines.len().div_ceil(MOST_PIPELINES).max(1);
+    let mut rows: Vec<usize> = places.pipelines.iter().step_by(every).flatten().copied().collect();
+    rows.sort_unstable();
+    let told_by = places.select(&rows);
+    if told_by.stages.len() < places.stages.len() {
+        return None;
+    }
+    let deviations = about_stages(winsorised(&about_steps.select(&rows)), &told_by);
     let even = vec![1.0; places.stages.len()];
     let before = usual_deviation(&deviations);
-    let (left, residual) = about_pipelines(&deviations, &even, places);
+    let (left, residual) = about_pipelines(&deviations, &even, &told_by);
     if !(left < LOAD_LEAVES * before) {
         return None;
     }
     let slopes = settings
         .uses(Ablation::Slopes)
-        .then(|| slopes(&deviations, places))
+        .then(|| slopes(&deviations, &told_by))
         .flatten();
     let sloped = slopes.and_then(|slopes| {
-        let (left_with, residual) = about_pipelines(&deviations, &slopes, places);
+        let (left_with, residual) = about_pipelines(&deviations, &slopes, &told_by);
         (left_with < SLOPES_LEAVE * left).then_some((slopes, residual))
     });
     let (slopes, residual) = sloped.unwrap_or((even, residual));

@@ -92,7 +92,7 @@ pub(super) fn look(
     });
     let rows = Rows {
         factors: &excess,
-        residual: &excess,
+        residual: None,
         logs: &excess,
         stages: &units.places.stages,
         stage_of: &units.places.stage_of,

@@ -58,7 +58,7 @@ pub(super) fn told_by_their_node(
     });
     let rows = Rows {
         factors: &nodes,
-        residual: &nodes,
+        residual: None,
         logs: &nodes,
         stages: &[(0..on_node.len()).collect()],
         stage_of: &vec![0; on_node.len()],

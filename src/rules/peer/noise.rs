@@ -13,6 +13,8 @@ const LEAST_BLOCKS_OF_PAIRS: usize = 6;
 /// Up to so many rows a change of one is a change of them all: their differences to each other tell the noise, the pair that
 /// differs least.
 const FEW_ROWS: usize = 3;
+/// Rows that tell the noise at most, evenly spread over all.
+const MOST_ROWS: usize = 512;
 /// A row counts as at most so many times the usual noise: it changed, which is no noise.
 const MOST: f64 = 2.5;
 /// Share of a normal distribution within a standard deviation.
@@ -26,19 +28,18 @@ pub(super) struct Noise {
 }
 
 impl Noise {
-    /// Noise of `rows`; where those are few, told from the differences of `logs`. Rows that are `left_out` do not tell it.
+    /// Noise of `rows` but those that are `left_out`; where `logs` has few rows, told from their differences.
     pub fn of(rows: &Table, logs: &Table, left_out: &[bool]) -> Self {
-        let kept: Vec<usize> = (0..rows.rows()).filter(|&row| !left_out[row]).collect();
-        if (2..=FEW_ROWS).contains(&rows.rows()) {
-            let pairs: Vec<(usize, usize)> = (0..rows.rows()).flat_map(|a| (0..a).map(move |b| (a, b))).collect();
-            let differences = Table::fill(pairs.len(), rows.columns(), |pair, cells| {
+        if (2..=FEW_ROWS).contains(&logs.rows()) {
+            let pairs: Vec<(usize, usize)> = (0..logs.rows()).flat_map(|a| (0..a).map(move |b| (a, b))).collect();
+            let differences = Table::fill(pairs.len(), logs.columns(), |pair, cells| {
                 let (a, b) = (logs.row(pairs[pair].0), logs.row(pairs[pair].1));
                 cells
                     .iter_mut()
                     .zip(a.iter().zip(b))
                     .for_each(|(cell, (a, b))| *cell = a - b);
             });
-            return Self::measure(rows.columns(), LEAST_BLOCKS_OF_PAIRS, |length| {
+            return Self::measure(logs.columns(), LEAST_BLOCKS_OF_PAIRS, |length| {
                 let of_row = differences.map(|_, cells| deviation_of_differences(&blocks(cells, length)));
                 of_row
                     .into_iter()
@@ -46,9 +47,13 @@ impl Noise {
                     .fold(f64::NAN, f64::min)
             });
         }
+        let kept: Vec<usize> = (0..rows.rows())
+            .filter(|&row| !left_out.get(row).is_some_and(|&left| left))
+            .collect();
+        let every = kept.len().div_ceil(MOST_ROWS).max(1);
+        let rows = rows.select(&kept.into_iter().step_by(every).collect::<Vec<_>>());
         Self::measure(rows.columns(), LEAST_BLOCKS, |length| {
-            let of_row = rows.map(|_, cells| deviation_of_blocks(&blocks(cells, length)));
-            let deviations: Vec<f64> = kept.iter().map(|&row| of_row[row]).collect();
+            let deviations = rows.map(|_, cells| deviation_of_blocks(&blocks(cells, length)));
             let most = MOST * low_median(deviations.iter().copied());
             let squares = deviations.iter().map(|deviation| deviation.min(most).powi(2));
             // In ascending order, so that the order of rows can't change the last digit.

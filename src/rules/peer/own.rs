@@ -46,7 +46,7 @@ impl OwnFactors {
         };
         let rows = Rows {
             factors: &factors,
-            residual: residual.as_ref().unwrap_or(&factors),
+            residual: residual.as_ref(),
             logs: &logs,
             stages: &places.stages,
             stage_of: &places.stage_of,

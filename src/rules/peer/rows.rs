@@ -28,6 +28,13 @@ impl RowPlaces {
             pipelines: by_pipeline,
         }
     }
+
+    /// Where some of the rows stand among themselves.
+    pub fn select(&self, rows: &[usize]) -> Self {
+        let of = |groups: &[usize]| -> Vec<u32> { rows.iter().map(|&row| groups[row] as u32).collect() };
+        let nodes = rows.iter().map(|&row| self.nodes[row]).collect();
+        Self::new(&of(&self.stage_of), &of(&self.pipeline_of), nodes)
+    }
 }
 
 /// The group of each row, as a place in `groups`.

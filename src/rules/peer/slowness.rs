@@ -5,6 +5,7 @@
 //! and those a fault or not. A row whose whole window lies above its peers' is a fault although no stretch tells it.
 //! `O(rows x iterations)`; only rows that may be slow cost more.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use rayon::prelude::*;
@@ -46,8 +47,8 @@ const ROWS_TO_LEAVE_OUT: usize = 8;
 pub(super) struct Rows<'a> {
     /// Own factors (log): without what the step and the pipeline's load ask of everybody; levels stay.
     pub factors: &'a Table,
-    /// What the noise is told from.
-    pub residual: &'a Table,
+    /// What the noise is told from, where that is not the factors.
+    pub residual: Option<&'a Table>,
     /// The logarithms themselves.
     pub logs: &'a Table,
     /// Rows of each stage.
@@ -96,14 +97,14 @@ pub(super) type Propose<'a> = dyn Fn(&[f64]) -> Vec<Vec<bool>> + Sync + 'a;
 /// Judges every row.
 pub(super) fn judge(rows: &Rows<'_>, propose: &Propose<'_>, settings: &PeerSettings) -> Verdicts {
     let count = rows.factors.rows();
-    let noise = Noise::of(rows.residual, rows.logs, &vec![false; count]);
+    let noise = Noise::of(rows.residual.unwrap_or(rows.factors), rows.logs, &[]);
     let first = once(rows, noise, propose, settings);
     let changed: Vec<bool> = first.rows.iter().map(|row| row.changed > CHANGED).collect();
     let many = changed.iter().filter(|&&changed| changed).count() as f64 >= MANY_CHANGED * count as f64;
-    if !many || count < ROWS_TO_LEAVE_OUT || changed.iter().all(|&changed| changed) {
+    if !many || rows.residual.is_some() || count < ROWS_TO_LEAVE_OUT || changed.iter().all(|&changed| changed) {
         return first;
     }
-    let noise = Noise::of(rows.residual, rows.logs, &changed);
+    let noise = Noise::of(rows.factors, rows.logs, &changed);
     once(rows, noise, propose, settings)
 }
 
@@ -208,16 +209,13 @@ impl Judge<'_> {
             passing: Vec::new(),
             changed: 0.0,
         };
-        let Some(cells) = filled(raw) else {
-            return judged;
-        };
         let alone = self.contrasts.peers(row) == 0;
         if !alone {
             judged.whole = self.contrasts.whole(row, mean(raw.iter().copied()));
         }
-        if !self.may_be_slow(row, &cells, alone) {
+        let Some(cells) = filled(raw).filter(|cells| self.may_be_slow(row, cells, alone)) else {
             return judged;
-        }
+        };
         if !alone {
             judged.whole = self.contrasts.whole(row, mean(without_spikes(raw, limit)));
         }
@@ -399,8 +397,11 @@ fn best_steps(cells: &[f64], stretches: &[Range<usize>], settings: &PeerSettings
 }
 
 /// A row whose missing cells lie on a line between their neighbours; `None` with hardly any value.
-fn filled(cells: &[f64]) -> Option<Vec<f64>> {
+fn filled(cells: &[f64]) -> Option<Cow<'_, [f64]>> {
     const LEAST: usize = 3;
+    if cells.len() >= LEAST && cells.iter().all(|cell| cell.is_finite()) {
+        return Some(Cow::Borrowed(cells));
+    }
     let known: Vec<usize> = (0..cells.len()).filter(|&at| cells[at].is_finite()).collect();
     if known.len() < LEAST {
         return None;
@@ -416,22 +417,37 @@ fn filled(cells: &[f64]) -> Option<Vec<f64>> {
             filled[at] = cells[from] + share * (cells[to] - cells[from]);
         }
     }
-    Some(filled)
+    Some(Cow::Owned(filled))
 }
 
 /// A row with cells far from the median of those around them drawn to it.
 fn without_spikes(cells: &[f64], limit: f64) -> Vec<f64> {
     (0..cells.len())
         .map(|at| {
-            let around = &cells[at.saturating_sub(AROUND)..(at + AROUND + 1).min(cells.len())];
-            let middle = median(around.iter().copied());
-            if cells[at].is_finite() {
-                cells[at].clamp(middle - limit, middle + limit)
-            } else {
-                f64::NAN
+            if !cells[at].is_finite() {
+                return f64::NAN;
             }
+            let around = &cells[at.saturating_sub(AROUND)..(at + AROUND + 1).min(cells.len())];
+            let middle = middle(around);
+            cells[at].clamp(middle - limit, middle + limit)
         })
         .collect()
+}
+
+/// The lower median of a few cells of which one at least is finite; without a vector, for it is asked for every cell.
+fn middle(around: &[f64]) -> f64 {
+    let mut sorted = [0.0; 2 * AROUND + 1];
+    let mut count = 0;
+    for &cell in around.iter().filter(|cell| cell.is_finite()) {
+        let mut at = count;
+        while at > 0 && sorted[at - 1] > cell {
+            sorted[at] = sorted[at - 1];
+            at -= 1;
+        }
+        sorted[at] = cell;
+        count += 1;
+    }
+    sorted[count.saturating_sub(1) / 2]
 }
 
 #[cfg(test)]

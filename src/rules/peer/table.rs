@@ -25,6 +25,13 @@ impl Table {
         Self { rows, columns, values }
     }
 
+    /// Some of the rows, in the given order.
+    pub fn select(&self, rows: &[usize]) -> Self {
+        Self::fill(rows.len(), self.columns, |row, cells| {
+            cells.copy_from_slice(self.row(rows[row]))
+        })
+    }
+
     /// Number of rows.
     pub fn rows(&self) -> usize {
         self.rows
