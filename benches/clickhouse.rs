@@ -3,6 +3,8 @@
 //! chooses numbers of ranks. The server works on the same processors, so that wall times hold both.
 
 mod measured;
+#[path = "../tests/common/mod.rs"]
+mod common;
 #[path = "../tests/clickhouse/server.rs"]
 #[allow(dead_code, reason = "the tests use the rest")]
 mod server;
