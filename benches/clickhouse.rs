@@ -6,6 +6,8 @@
 #[allow(dead_code, reason = "the tests use the rest")]
 mod common;
 mod measured;
+#[path = "../tests/common/mod.rs"]
+mod common;
 #[path = "../tests/clickhouse/server.rs"]
 #[allow(dead_code, reason = "the tests use the rest")]
 mod server;
