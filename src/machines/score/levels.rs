@@ -33,6 +33,10 @@ const STEP_S: f32 = 8.0;
 const LASTING_SIZE: f32 = 0.35;
 /// ...in at least this share of the stretch.
 const LASTING_SHARE: f32 = 0.93;
+/// The weaker times of a stretch: its lowest fifth...
+const WEAK_SHARE: f64 = 0.2;
+/// ...and how much of the mean they must bear out: noise of half the mean leaves three fifths of it at that place.
+const WEAK_FACTOR: f32 = 1.6;
 /// Windows that must be there in a stretch.
 const PRESENT_SHARE: f32 = 0.75;
 /// Time beside the stretch that is left out of the machine's own reference: faults come and go gradually.
@@ -372,18 +376,26 @@ fn lasts(stretch: &[f32], from: f32, mean: f32) -> bool {
     lasting as f32 >= LASTING_SHARE * present as f32
 }
 
+/// Size of a lasting deviation: its mean, but no more than its weaker times bear out. A strong burst of two minutes beside
+/// a little wandering has a large mean.
+fn steady(stretch: &[f32], from: f32, mean: f32) -> f32 {
+    let toward = stretch.iter().filter(|value| !value.is_nan());
+    let mut toward: Vec<f32> = toward.map(|value| (value - from) * mean.signum()).collect();
+    mean.abs().min(WEAK_FACTOR * quantile(&mut toward, WEAK_SHARE))
+}
+
 fn score(stretch: &[f32], mean: f32, centre: f32, reference: Option<f32>, peers: &Peers) -> f64 {
-    let size = f64::from(mean.abs()) / peers.scale;
-    if size < 1.0 || !lasts(stretch, centre, mean) {
+    if f64::from(mean.abs()) < peers.scale || !lasts(stretch, centre, mean) {
         return 0.0;
     }
+    let size = f64::from(steady(stretch, centre, mean)) / peers.scale;
     let judged = match reference {
         None => size / OLD_FACTOR,
         Some(reference) => {
             let away = (mean - reference) * mean.signum();
             let is_new = away > 0.0 && lasts(stretch, centre + reference, mean - reference);
             let new = if is_new {
-                NEW_FACTOR * f64::from(away) / peers.scale
+                NEW_FACTOR * f64::from(steady(stretch, centre + reference, mean - reference)) / peers.scale
             } else {
                 0.0
             };
