@@ -161,6 +161,8 @@ fn harmful(known: &[InForce], modes: &[(&'static str, &[&str])], usual: &[(&'sta
         let plain = |value: &str| match value {
             "false" => "0".to_owned(),
             "true" => "1".to_owned(),
+            // A map without entries, in some versions.
+            "" if *usual == "{}" => "{}".to_owned(),
             other => other.to_owned(),
         };
         value(name).is_some_and(|value| plain(value) != *usual)
