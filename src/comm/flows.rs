@@ -16,7 +16,7 @@ use super::thresholds::{
     DEVIATIONS, FEWEST, FUSED_SHARE, GAP, LEAST_FACTOR, LEAST_RECENT, LEAST_USUAL, USUAL_SPREAD, USUAL_SPREAD_FLOWS,
 };
 use super::transfers::{Measured, Series};
-use super::ways::Ways;
+use super::ways::{StageNetwork, Ways};
 use crate::stats::{mad, median, quantile, sorted};
 use crate::verdict::Persistence;
 use crate::verdict::SlowSteps;
@@ -70,10 +70,9 @@ pub struct Judged {
     pub long_ways: Vec<(u32, f64)>,
 }
 
-/// Judges both directions of every link. `slow_stages`: whether each stage's network is known to be slow; what its
-/// transfers take longer is no matter of the way.
+/// Judges both directions of every link; `stages`: what else is known of each stage's network.
 #[must_use]
-pub fn judge(links: &[Link], measured: &[Measured], slow_stages: &[bool], persistence: &Persistence) -> Judged {
+pub fn judge(links: &[Link], measured: &[Measured], stages: &[StageNetwork], persistence: &Persistence) -> Judged {
     let mut logs: Vec<Vec<f64>> = links
         .par_iter()
         .zip(measured)
@@ -91,7 +90,7 @@ pub fn judge(links: &[Link], measured: &[Measured], slow_stages: &[bool], persis
     for (flow, logs) in flows.iter_mut().zip(&logs) {
         flow.seconds = median(logs.iter().copied()).exp();
     }
-    let ways = Ways::of(links, &logs, &inside, slow_stages);
+    let ways = Ways::of(links, &logs, &inside, stages);
     for (place, link) in links.iter().enumerate() {
         for row in &mut logs[2 * place..2 * place + 2] {
             let longer = ways.longer(link);

@@ -1,5 +1,6 @@
 use super::super::links::{Direction, Link};
 use super::super::transfers::{Measured, Series, Spent};
+use super::super::ways::StageNetwork;
 use super::{Comparison, Flow, judge, logs, usual_of};
 use crate::stats::random::Random;
 use crate::verdict::Persistence;
@@ -31,28 +32,25 @@ fn slow(rows: &[Vec<f64>]) -> Vec<usize> {
 #[test]
 fn twice_the_usual_is_slow_and_less_is_not() {
     assert_eq!(slow(&rows(8, 0.1, 2, 2.6, |_| true)), [0, 1]);
-    assert_eq!(slow(&rows(8, 0.1, 2, 1.8, |_| true)), [0_usize; 0]);
-    assert_eq!(slow(&rows(8, 0.1, 0, 1.0, |_| true)), [0_usize; 0]);
+    assert!(slow(&rows(8, 0.1, 2, 1.8, |_| true)).is_empty());
+    assert!(slow(&rows(8, 0.1, 0, 1.0, |_| true)).is_empty());
     // Three quarters may be slow, and a few can't tell.
     assert_eq!(slow(&rows(8, 0.05, 6, 5.0, |_| true)).len(), 6);
-    assert_eq!(slow(&rows(3, 0.05, 1, 5.0, |_| true)), [0_usize; 0]);
+    assert!(slow(&rows(3, 0.05, 1, 5.0, |_| true)).is_empty());
 }
 
 #[test]
 fn what_lasts_is_slow_and_what_passes_is_not() {
     assert_eq!(slow(&rows(8, 0.1, 1, 5.0, |step| step >= 20)), [0], "it is still there");
     assert_eq!(slow(&rows(8, 0.1, 1, 5.0, |step| step < 15)), [0]);
-    assert_eq!(
-        slow(&rows(8, 0.1, 1, 5.0, |step| (10..13).contains(&step))),
-        [0_usize; 0]
-    );
+    assert!(slow(&rows(8, 0.1, 1, 5.0, |step| (10..13).contains(&step))).is_empty());
 }
 
 #[test]
 fn what_slows_all_alike_is_nobodys() {
     let mut all = rows(8, 0.1, 0, 1.0, |_| false);
     all.iter_mut().flatten().for_each(|log| *log += 3.0);
-    assert_eq!(slow(&all), [0_usize; 0]);
+    assert!(slow(&all).is_empty());
 }
 
 #[test]
@@ -71,7 +69,7 @@ fn missing_times_are_passed_over() {
             .for_each(|log| *log = f64::NAN);
     }
     assert_eq!(slow(&holes), [0]);
-    assert_eq!(slow(&vec![vec![f64::NAN; STEPS]; 8]), [0_usize; 0]);
+    assert!(slow(&vec![vec![f64::NAN; STEPS]; 8]).is_empty());
 }
 
 #[test]
@@ -82,13 +80,13 @@ fn usual_levels_lie_below_the_first_gap() {
         4,
         "one of four is no usual level"
     );
-    assert_eq!(usual_of(&[]), [0.0; 0]);
+    assert!(usual_of(&[]).is_empty());
 }
 
 /// Links of `stages - 1` stage pairs in `replicas`; the transfer of each direction by `seconds`.
 fn judged(
     [stages, replicas]: [u32; 2],
-    slow_stages: &[bool],
+    stages_known: &[StageNetwork],
     seconds: impl Fn(&Link, Direction, usize) -> f64,
 ) -> super::Judged {
     let mut links = Vec::new();
@@ -120,7 +118,7 @@ fn judged(
             }
         })
         .collect();
-    judge(&links, &measured, slow_stages, &Persistence::default())
+    judge(&links, &measured, stages_known, &Persistence::default())
 }
 
 fn slow_ends(judged: &super::Judged) -> Vec<(usize, usize)> {
@@ -131,14 +129,14 @@ fn slow_ends(judged: &super::Judged) -> Vec<(usize, usize)> {
 #[test]
 fn a_link_is_held_against_the_same_link_of_other_replicas() {
     let way = |stage: u32| [1.0, 4.0, 1.3][stage as usize];
-    let even = judged([4, 4], &[false; 4], |link, _, _| way(link.stage));
-    assert_eq!(slow_ends(&even), []);
+    let even = judged([4, 4], &[], |link, _, _| way(link.stage));
+    assert!(slow_ends(&even).is_empty());
     assert_eq!(even.long_ways.len(), 1);
     assert_eq!(even.long_ways[0].0, 1);
     assert!((even.long_ways[0].1 - 4.0).abs() < 0.2);
     // On the long way too, and less than the long way takes on the short one.
     for stage in 0..3 {
-        let one = judged([4, 4], &[false; 4], |link, direction, _| {
+        let one = judged([4, 4], &[], |link, direction, _| {
             let slow = link.stage == stage && link.pipeline == 2 && direction == Direction::Forward;
             way(link.stage) * if slow { 3.0 } else { 1.0 }
         });
@@ -153,7 +151,7 @@ fn a_link_is_held_against_the_same_link_of_other_replicas() {
 fn what_is_no_way_is_told() {
     let of_pair = |link: &Link| if link.stage == 1 { 5.0 } else { 1.0 };
     // One direction only.
-    let sends = judged([4, 4], &[false; 4], |link, direction, _| match direction {
+    let sends = judged([4, 4], &[], |link, direction, _| match direction {
         Direction::Forward => of_pair(link),
         Direction::Backward => 1.0,
     });
@@ -161,14 +159,29 @@ fn what_is_no_way_is_told() {
     // From some step on.
     let late = judged(
         [4, 4],
-        &[false; 4],
+        &[],
         |link, _, step| if step >= 15 { of_pair(link) } else { 1.0 },
     );
     assert_eq!(slow_ends(&late).len(), 8);
     // The collectives of a stage at one end are slow too.
-    let both = judged([4, 4], &[false, false, true, false], |link, _, _| of_pair(link));
+    let slow = StageNetwork {
+        slow_collectives: true,
+        on_one_node: false,
+    };
+    let nothing = StageNetwork::default();
+    let both = judged([4, 4], &[nothing, nothing, slow, nothing], |link, _, _| of_pair(link));
     assert_eq!(slow_ends(&both).len(), 8);
+    // A node that holds a stage slows both of its ways.
+    let node = StageNetwork {
+        slow_collectives: false,
+        on_one_node: true,
+    };
+    let around = |link: &Link| if link.stage == 1 || link.stage == 2 { 5.0 } else { 1.0 };
+    let one_node = judged([5, 4], &[node; 5], |link, _, _| around(link));
+    assert_eq!(slow_ends(&one_node).len(), 16);
+    let several_nodes = judged([5, 4], &[nothing; 5], |link, _, _| around(link));
+    assert!(slow_ends(&several_nodes).is_empty());
     // A single replica has no other.
-    let alone = judged([8, 1], &[false; 8], |link, _, _| of_pair(link));
+    let alone = judged([8, 1], &[], |link, _, _| of_pair(link));
     assert_eq!(slow_ends(&alone).len(), 2);
 }

@@ -25,7 +25,7 @@ mod tests;
 pub mod thresholds;
 pub mod transfers;
 pub mod waits;
-mod ways;
+pub mod ways;
 
 use std::collections::BTreeSet;
 
@@ -35,6 +35,7 @@ use self::findings::Writer;
 use self::flows::{Flow, Judged};
 use self::transfers::Basis;
 use self::waits::Waits;
+use self::ways::StageNetwork;
 use crate::contract::timers::INTERLEAVED_TRANSFERS;
 use crate::job::Job;
 use crate::verdict::Finding;
@@ -99,9 +100,13 @@ pub fn look(job: &Job, persistence: &Persistence, computing: &SlowComputing) -> 
     let links = links::links(job, false);
     let (basis, measured) = transfers::measure(job, &links);
     let collectives = Collectives::of(job);
-    let stages = 0..job.topology.pipeline_stages();
-    let slow_stages: Vec<bool> = stages.map(|stage| collectives.is_slow_stage(stage)).collect();
-    let Judged { flows, long_ways } = flows::judge(&links, &measured, &slow_stages, persistence);
+    let stages: Vec<StageNetwork> = (0..job.topology.pipeline_stages())
+        .map(|stage| StageNetwork {
+            slow_collectives: collectives.is_slow_stage(stage),
+            on_one_node: is_on_one_node(job, stage),
+        })
+        .collect();
+    let Judged { flows, long_ways } = flows::judge(&links, &measured, &stages, persistence);
     let waits = waits::waits(job, &links, &measured);
     let steps = Steps::of(job, longest(&waits));
     let writer = Writer {
@@ -184,6 +189,12 @@ fn interleaved(job: &Job, persistence: &Persistence, computing: &SlowComputing) 
         findings,
         ..Communication::default()
     }
+}
+
+fn is_on_one_node(job: &Job, stage: u32) -> bool {
+    let ranks = job.topology.places.iter().zip(&job.nodes);
+    let mut nodes = ranks.filter(|(place, _)| place.stage == stage).map(|(_, node)| node);
+    nodes.next().is_some_and(|first| nodes.all(|node| node == first))
 }
 
 fn is_interleaved(job: &Job) -> bool {

@@ -13,6 +13,15 @@ use crate::stats::{median, quantile, sorted};
 /// A way: the stage it leads from (to the next), and whether it stays inside a node.
 type Key = (u32, bool);
 
+/// What is known of a stage's network besides its transfers.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct StageNetwork {
+    /// Whether its collectives take longer than those of other stages.
+    pub slow_collectives: bool,
+    /// Whether all of its ranks are on one node.
+    pub on_one_node: bool,
+}
+
 /// What each way takes longer than the shortest of its kind, log.
 #[derive(Debug, Default)]
 pub(super) struct Ways {
@@ -22,7 +31,7 @@ pub(super) struct Ways {
 impl Ways {
     /// Reads the ways from the times of flows (log, by link, forward first); `kinds` are the flows whose times are
     /// transfers.
-    pub fn of(links: &[Link], logs: &[Vec<f64>], kinds: &[Vec<usize>; 2], slow_stages: &[bool]) -> Self {
+    pub fn of(links: &[Link], logs: &[Vec<f64>], kinds: &[Vec<usize>; 2], stages: &[StageNetwork]) -> Self {
         let mut levels = BTreeMap::<Key, BTreeMap<u32, BTreeMap<usize, Vec<f64>>>>::new();
         for &flow in kinds.iter().flatten() {
             let link = &links[flow / 2];
@@ -43,13 +52,21 @@ impl Ways {
                 known.insert(key, replicas[(replicas.len() - 1) / 4]);
             }
         }
-        let is_slow = |stage: u32| slow_stages.get(stage as usize).copied().unwrap_or(false);
-        let mut longer = BTreeMap::new();
-        for (&(stage, inside), level) in &known {
+        let more = |stage: u32, inside: bool| -> f64 {
             let kind = known.iter().filter(|((_, other), _)| *other == inside);
             let usual = quantile(&sorted(kind.map(|(_, level)| *level)), 0.0);
-            let more = level - usual;
-            if more.is_finite() && !is_slow(stage) && !is_slow(stage + 1) {
+            known.get(&(stage, inside)).map_or(f64::NAN, |level| level - usual)
+        };
+        let is_long = |stage: u32, inside: bool| more(stage, inside) > LEAST_FACTOR.ln();
+        let is_at_fault = |stage: u32, inside: bool| {
+            let network = stages.get(stage as usize).copied().unwrap_or_default();
+            let both = || stage > 0 && is_long(stage - 1, inside) && is_long(stage, inside);
+            network.slow_collectives || (network.on_one_node && both())
+        };
+        let mut longer = BTreeMap::new();
+        for &(stage, inside) in known.keys() {
+            let more = more(stage, inside);
+            if more.is_finite() && !is_at_fault(stage, inside) && !is_at_fault(stage + 1, inside) {
                 longer.insert((stage, inside), more);
             }
         }
