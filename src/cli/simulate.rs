@@ -396,6 +396,26 @@ mod tests {
     }
 
     #[test]
+    fn conditions_are_read_and_refused_by_name() {
+        let flags = [
+            "--condition",
+            "wander:sd=0.01,steps=20",
+            "--condition",
+            "creep:rank=3,factor=1.4,from=9,to=30",
+        ];
+        let scenario = parse(&flags).unwrap().scenario().unwrap();
+        assert_eq!(scenario.conditions.len(), 2);
+        let refused = |text: &str| {
+            let error = parse(&["--condition", text]).unwrap().scenario().unwrap_err();
+            let error = error.downcast::<ArgumentError>().unwrap();
+            assert_eq!(error.flag, "--condition");
+            error.reason
+        };
+        assert!(refused("wnader:sd=1").contains("there are wander"));
+        assert!(refused("creep:rank=99,factor=1.4,from=9,to=30").contains("ranks 0 to 31"));
+    }
+
+    #[test]
     fn start_in_all_forms() {
         for text in ["2026-01-01T08:00:00Z", "2026-01-01 08:00:00", "1767254400"] {
             assert_eq!(parse_time(text), Ok(1_767_254_400));

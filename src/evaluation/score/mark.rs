@@ -106,6 +106,7 @@ mod tests {
             slow_ranks: slow.to_vec(),
             same_as: same.to_vec(),
             slow_nodes: slow.iter().filter_map(|&rank| node(rank)).collect(),
+            also_nodes: same.iter().filter_map(|&rank| node(rank)).collect(),
             ..serde_json::from_str(&format!(
                 r#"{{"kind":"x","cause":"{cause}","tp":1,"dp":4,"pp":4,"order":"tp-dp-pp"}}"#
             ))
@@ -135,11 +136,13 @@ mod tests {
         let two = truth(&[3, 7], &[3, 7], "compute");
         assert_eq!(marks(&two, &[3, 7]), (2, 0, 0, true));
         assert_eq!(marks(&two, &[3]), (1, 1, 0, false));
-        assert_eq!(marks(&two, &[3, 9]), (1, 1, 1, false));
+        // A false rank brings its node, which is as false.
+        assert_eq!(marks(&two, &[3, 9]), (1, 1, 2, false));
+        assert_eq!(marks(&two, &[2, 3, 7]), (2, 0, 1, false));
         assert_eq!(marks(&two, &[]), (0, 2, 0, false));
         let healthy = truth(&[], &[], "none");
         assert_eq!(marks(&healthy, &[]), (0, 0, 0, true));
-        assert_eq!(marks(&healthy, &[1, 2]), (0, 0, 2, false));
+        assert_eq!(marks(&healthy, &[1, 2]), (0, 0, 4, false));
     }
 
     fn with_nodes(truth: &Truth, ranks: &[u32], nodes: &[&str], cause: Cause) -> (usize, usize, usize, bool) {
@@ -212,8 +215,8 @@ mod tests {
         assert_eq!(marks(&group, &[5]), (1, 0, 0, true));
         assert_eq!(marks(&group, &[6]), (1, 0, 0, true));
         assert_eq!(marks(&group, &[4, 5, 6, 7]), (1, 0, 0, true));
-        assert_eq!(marks(&group, &[6, 8]), (1, 0, 1, false));
-        assert_eq!(marks(&group, &[8]), (0, 1, 1, false));
+        assert_eq!(marks(&group, &[6, 8]), (1, 0, 2, false));
+        assert_eq!(marks(&group, &[8]), (0, 1, 2, false));
     }
 
     #[test]

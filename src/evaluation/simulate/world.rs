@@ -179,3 +179,47 @@ fn operations(scenario: &Scenario, stage: usize) -> Vec<Op> {
     };
     shape.operations(stage)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn instances_split_groups_and_join_the_same_places() {
+        let (within, between) = instances(&[vec![0, 2, 4, 6], vec![1, 3, 5, 7]], 2);
+        assert_eq!(within, [[0, 2], [4, 6], [1, 3], [5, 7]]);
+        assert_eq!(between, [[0, 4], [2, 6], [1, 5], [3, 7]]);
+        let (whole, none) = instances(&[vec![0, 2]], 1);
+        assert_eq!((whole, none), (vec![vec![0, 2]], vec![]));
+    }
+
+    #[test]
+    fn expert_groups_hold_the_ranks_with_the_same_experts() {
+        let scenario = Scenario {
+            tp: 1,
+            pp: 2,
+            dp: 8,
+            ep: 4,
+            ..Scenario::default()
+        };
+        let world = World::new(&scenario).expect("a world");
+        let groups = &world.expert_groups.groups;
+        assert_eq!(groups.len(), 8);
+        assert_eq!(groups[..2], [[0, 4], [1, 5]]);
+        let all = groups.iter().flatten().count();
+        assert_eq!(all, scenario.ranks());
+    }
+
+    #[test]
+    fn context_ranks_reduce_gradients_with_the_replicas() {
+        let scenario = Scenario {
+            tp: 2,
+            cp: 2,
+            pp: 2,
+            dp: 4,
+            ..Scenario::default()
+        };
+        let world = World::new(&scenario).expect("a world");
+        assert_eq!(world.data_groups[0], [0, 2, 4, 6, 8, 10, 12, 14]);
+    }
+}

@@ -82,3 +82,66 @@ impl Acting for NodeSwap {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::super::super::{Scenario, simulate};
+
+    #[test]
+    fn rows_and_label_name_the_node_of_the_time() {
+        let scenario = Scenario {
+            pp: 1,
+            tp: 1,
+            dp: 16,
+            iterations: 30,
+            trace: false,
+            conditions: vec![
+                "node-swap:node=1,factor=1.4,from=16,to=spare-7"
+                    .parse()
+                    .expect("a swap"),
+            ],
+            ..Scenario::default()
+        };
+        let job = simulate(&scenario).expect("a job");
+        let text = |name| job.frame.column(name).expect("a column").str().expect("text");
+        let (nodes, runs) = (text("node"), text("rerun_uuid"));
+        let iterations = job.frame.column("iteration").expect("a column").i32().expect("numbers");
+        let mut seen = BTreeSet::new();
+        for ((node, run), iteration) in nodes.iter().zip(runs.iter()).zip(iterations.iter()) {
+            let late = iteration.expect("an iteration") >= 16;
+            seen.insert((late, run.expect("a run"), node.expect("a node")));
+        }
+        let told = [
+            (false, "r0", "gpu-000"),
+            (false, "r0", "gpu-001"),
+            (true, "r1", "gpu-000"),
+            (true, "r1", "spare-7"),
+        ];
+        assert_eq!(seen, BTreeSet::from(told));
+        assert_eq!(job.label.slow_nodes, ["spare-7"]);
+        assert_eq!(job.label.slow_ranks, (8..16).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_second_restart_and_a_known_name_are_refused() {
+        let swap = |text: &str| Scenario {
+            conditions: vec![text.parse().expect("a swap")],
+            ..Scenario::default()
+        };
+        let taken = swap("node-swap:node=1,from=16,to=gpu-002")
+            .validate()
+            .expect_err("a known name");
+        assert!(taken.to_string().contains("gpu-002"), "{taken}");
+        let mut twice = swap("node-swap:node=1,from=16");
+        twice.rerun = Some("20".parse().expect("a rerun"));
+        assert!(
+            twice
+                .validate()
+                .expect_err("two restarts")
+                .to_string()
+                .contains("more than once")
+        );
+    }
+}
