@@ -5,9 +5,9 @@
 #[path = "../tests/common/mod.rs"]
 #[allow(dead_code, reason = "the tests use the rest")]
 mod common;
-mod measured;
 #[path = "../tests/common/mod.rs"]
 mod common;
+mod measured;
 #[path = "../tests/clickhouse/server.rs"]
 #[allow(dead_code, reason = "the tests use the rest")]
 mod server;

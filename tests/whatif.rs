@@ -58,7 +58,13 @@ fn by_hand(slow: f64) -> Vec<Row> {
             push(0, "backward-compute", mine + 3.2, 2.0, true);
             for stage in [0, 1] {
                 let done = if stage == 0 { mine + 5.2 } else { mine + 3.1 };
-                push(stage, "optimizer-clip-main-grad", done, last - done, false);
+                push(
+                    stage,
+                    "optimizer-clip-main-grad",
+                    done,
+                    f64::max(last - done, 0.0),
+                    false,
+                );
                 push(stage, "optimizer", last, 0.5, false);
             }
         }
