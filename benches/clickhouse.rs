@@ -3,9 +3,6 @@
 //! chooses numbers of ranks. The server works on the same processors, so that wall times hold both.
 
 #[path = "../tests/common/mod.rs"]
-#[allow(dead_code, reason = "the tests use the rest")]
-mod common;
-#[path = "../tests/common/mod.rs"]
 mod common;
 mod measured;
 #[path = "../tests/clickhouse/server.rs"]
