@@ -103,7 +103,8 @@ impl NetworkTally {
     /// One more job; `cause` says whether its cause is right.
     pub(super) fn add(&mut self, marks: NetworkMarks, cause: bool) {
         self.jobs += 1;
-        self.right += usize::from(marks.right());
+        // Where nobody can be named, the cause is all there is to get right.
+        self.right += usize::from(marks.right() && (marks.faults > 0 || cause));
         self.within += usize::from(marks.beyond == 0);
         self.only += usize::from(marks.sound_nodes == 0);
         self.spared += usize::from(marks.accused == 0);
