@@ -154,7 +154,7 @@ fn of_trace(path: &Path, args: &WhatIfArgs) -> anyhow::Result<Exit> {
         ModelName::Published => Model::Published,
     };
     let program = build(&table.ops, shape, model)?;
-    let values = Values::new(table, &program);
+    let values = Values::new(table, &program, model);
     let ideals = values.ideals(model == Model::Measured);
     let player = Player {
         program: &program,
