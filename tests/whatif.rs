@@ -378,5 +378,6 @@ fn cleaning_the_public_job_of_its_slow_worker_halves_its_steps() {
         .succeeded()
         .json();
     let mended = answer["mended_seconds"].as_f64().expect("a number");
-    assert!((mended - 22.65).abs() < 0.2, "{mended}");
+    // Another program, which takes what is usual elsewhere by its own rule, comes to 22.65 s.
+    assert!((mended / 22.65 - 1.0).abs() < 0.02, "{mended}");
 }

@@ -5,6 +5,7 @@ use rayon::prelude::*;
 
 use super::kind::Kind;
 use super::table::{Op, OpTable, TraceQuality};
+use crate::whatif::graph::Model;
 use crate::whatif::replay::{Durations, Program};
 
 /// A transfer that is over this much before its rendezvous began was measured by clocks that do not agree: it counts
@@ -42,7 +43,7 @@ pub struct Values {
 impl Values {
     /// Takes the waiting out of a table by the program that tells who waits for whom.
     #[must_use]
-    pub fn new(table: OpTable, program: &Program) -> Self {
+    pub fn new(table: OpTable, program: &Program, model: Model) -> Self {
         let OpTable {
             ops,
             steps,
@@ -70,6 +71,7 @@ impl Values {
                     ops: &ops,
                     lanes,
                     program,
+                    model,
                 }
                 .take_apart(start, seconds);
                 (measured, lost as u64)
@@ -278,9 +280,26 @@ struct Step<'a> {
     ops: &'a [Op],
     lanes: usize,
     program: &'a Program,
+    model: Model,
 }
 
 impl Step<'_> {
+    /// Takes the shorter end of each transfer for both: the other one's call posted more and waited for that too.
+    fn shorten_transfers(&self, seconds: &mut [f64]) {
+        for (members, across) in self.program.groups() {
+            let &[one, other] = members else { continue };
+            let (one, other) = (one as usize, other as usize);
+            if across || !self.ops.get(one).is_some_and(|op| op.kind.is_transfer()) {
+                continue;
+            }
+            for lane in 0..self.lanes {
+                let (one, other) = (one * self.lanes + lane, other * self.lanes + lane);
+                let shorter = seconds[one].min(seconds[other]);
+                (seconds[one], seconds[other]) = (shorter, shorter);
+            }
+        }
+    }
+
     /// Makes starts and durations of a step into delays and what operations take by themselves.
     fn take_apart(&self, start: &mut [f64], seconds: &mut [f64]) {
         let lanes = self.lanes;
@@ -340,6 +359,9 @@ impl Step<'_> {
                     seconds[cell] = if transfer <= CLOCK_ERROR { 0.0 } else { transfer };
                 }
             }
+        }
+        if self.model == Model::Measured {
+            self.shorten_transfers(seconds);
         }
         for node in 0..self.ops.len() {
             for lane in 0..lanes {
