@@ -21,6 +21,8 @@ use crate::verdict::{Lasting, lasting};
 /// Share of the longest loading from which a member loads as long. One of a tensor-parallel group loads, the first, and
 /// the others wait for its broadcast in the same timer: which of them is the longest is chance.
 const AS_LONG: f64 = 0.98;
+/// Usual lasting spread of loaders that are well, as a share of the computing: they take little of it.
+const USUAL_SPREAD: f64 = 0.003;
 /// How many times what it was before all ranks' loading must be to have grown.
 const GROWN: f64 = 1.5;
 /// Penalty of a change of all ranks' loading, in variances of a step by the logarithm of the steps: loading wanders.
@@ -97,6 +99,10 @@ pub(super) fn look(
         stages: &units.places.stages,
         stage_of: &units.places.stage_of,
         slow_windows,
+    };
+    let settings = &PeerSettings {
+        usual_spread: USUAL_SPREAD,
+        ..settings.clone()
     };
     let verdicts = judge(&rows, &|_| Vec::new(), settings);
     let mut own = OwnFactors {
