@@ -96,17 +96,17 @@ pub fn lasting(slow: &[bool], windows: &[Range<usize>], persistence: &Persistenc
     if runs.iter().any(|run| run.len() >= least && steps - run.end < least) {
         return Some(Lasting::ToTheEnd);
     }
+    let shows = |part: &usize| count(&slow[part * steps / PARTS..(part + 1) * steps / PARTS]) > 0;
+    let often = count(slow) as f64 >= persistence.flaky_share * steps as f64
+        || runs.iter().filter(|run| run.len() >= least).count() >= SPELLS;
+    if (0..PARTS).filter(shows).count() >= SHOWS_IN && often {
+        return Some(Lasting::Recurring);
+    }
     let made = |window: &Range<usize>| {
         let inside = count(&slow[window.clone()]);
         inside >= least && inside as f64 >= SHARE_OF_WINDOW * window.len() as f64
     };
-    if windows.iter().any(made) {
-        return Some(Lasting::SlowWindow);
-    }
-    let shows = |part: &usize| count(&slow[part * steps / PARTS..(part + 1) * steps / PARTS]) > 0;
-    let often = count(slow) as f64 >= persistence.flaky_share * steps as f64
-        || runs.iter().filter(|run| run.len() >= least).count() >= SPELLS;
-    ((0..PARTS).filter(shows).count() >= SHOWS_IN && often).then_some(Lasting::Recurring)
+    windows.iter().any(made).then_some(Lasting::SlowWindow)
 }
 
 /// The runs of slow steps, in order.
