@@ -59,7 +59,7 @@ pub enum Lasting {
     Throughout,
     /// In a third of the window at least.
     Long,
-    /// Up to its end, long enough in a row.
+    /// Up to its end, long enough in a row and not over for as long.
     ToTheEnd,
     /// In a window in which the job's steps were slow.
     SlowWindow,
@@ -92,20 +92,21 @@ pub fn lasting(slow: &[bool], windows: &[Range<usize>], persistence: &Persistenc
         return Some(Lasting::Long);
     }
     let runs = runs(slow);
-    if runs.last().is_some_and(|run| run.end == steps && run.len() >= least) {
+    // A few good steps do not end it.
+    if runs.iter().any(|run| run.len() >= least && steps - run.end < least) {
         return Some(Lasting::ToTheEnd);
+    }
+    let shows = |part: &usize| count(&slow[part * steps / PARTS..(part + 1) * steps / PARTS]) > 0;
+    let often = count(slow) as f64 >= persistence.flaky_share * steps as f64
+        || runs.iter().filter(|run| run.len() >= least).count() >= SPELLS;
+    if (0..PARTS).filter(shows).count() >= SHOWS_IN && often {
+        return Some(Lasting::Recurring);
     }
     let made = |window: &Range<usize>| {
         let inside = count(&slow[window.clone()]);
         inside >= least && inside as f64 >= SHARE_OF_WINDOW * window.len() as f64
     };
-    if windows.iter().any(made) {
-        return Some(Lasting::SlowWindow);
-    }
-    let shows = |part: &usize| count(&slow[part * steps / PARTS..(part + 1) * steps / PARTS]) > 0;
-    let often = count(slow) as f64 >= persistence.flaky_share * steps as f64
-        || runs.iter().filter(|run| run.len() >= least).count() >= SPELLS;
-    ((0..PARTS).filter(shows).count() >= SHOWS_IN && often).then_some(Lasting::Recurring)
+    windows.iter().any(made).then_some(Lasting::SlowWindow)
 }
 
 /// The runs of slow steps, in order.
@@ -232,6 +233,11 @@ mod tests {
     fn slow_steps_that_make_a_fault() {
         assert_eq!(judged(|t| (5..25).contains(&t), &[]), Some(Lasting::Long));
         assert_eq!(judged(|t| t >= 55, &[]), Some(Lasting::ToTheEnd));
+        assert_eq!(
+            judged(|t| t >= 50 && t != 57, &[]),
+            Some(Lasting::ToTheEnd),
+            "one good step"
+        );
         assert_eq!(judged(|t| (20..26).contains(&t), &[20..27]), Some(Lasting::SlowWindow));
         assert_eq!(
             judged(|t| t % 20 < 5, &[]),
@@ -249,6 +255,7 @@ mod tests {
     fn slow_steps_that_make_none() {
         assert_eq!(judged(|t| (20..26).contains(&t), &[]), None);
         assert_eq!(judged(|t| t >= 56, &[]), None, "four steps at the end");
+        assert_eq!(judged(|t| (48..54).contains(&t), &[]), None, "over for six steps");
         assert_eq!(judged(|t| (20..26).contains(&t), &[30..40]), None, "another's window");
         assert_eq!(judged(|t| t % 10 == 0, &[]), None, "a checkpoint in every tenth step");
         assert_eq!(judged(|_| false, &[]), None);

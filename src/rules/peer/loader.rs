@@ -21,6 +21,8 @@ use crate::verdict::{Lasting, lasting};
 /// Share of the longest loading from which a member loads as long. One of a tensor-parallel group loads, the first, and
 /// the others wait for its broadcast in the same timer: which of them is the longest is chance.
 const AS_LONG: f64 = 0.98;
+/// Usual lasting spread of loaders that are well, as a share of the computing: they take little of it.
+const USUAL_SPREAD: f64 = 0.003;
 /// How many times what it was before all ranks' loading must be to have grown.
 const GROWN: f64 = 1.5;
 /// Penalty of a change of all ranks' loading, in variances of a step by the logarithm of the steps: loading wanders.
@@ -73,7 +75,9 @@ pub(super) fn look(
     let (Some(loader), Some(by_rank)) = (&units.loader, &times.loader) else {
         return Loading::default();
     };
-    let usual = usual_seconds(units, loader, model);
+    let known = usual_seconds(units, model);
+    // Without anything to hold them against, loaders are held against each other alone.
+    let usual = known.unwrap_or_else(|| median(loader.cells()));
     let mut share = loader.clone();
     share.change(|_, cells| cells.iter_mut().for_each(|cell| *cell /= usual));
     let common: Vec<Vec<f64>> = units
@@ -98,6 +102,10 @@ pub(super) fn look(
         stage_of: &units.places.stage_of,
         slow_windows,
     };
+    let settings = &PeerSettings {
+        usual_spread: USUAL_SPREAD,
+        ..settings.clone()
+    };
     let verdicts = judge(&rows, &|_| Vec::new(), settings);
     let mut own = OwnFactors {
         factors: excess,
@@ -113,16 +121,15 @@ pub(super) fn look(
     };
     Loading {
         slow: (0..units.len()).filter_map(slow_loader).collect(),
-        on_all: loading_of_all(&share, &common, model, settings),
+        on_all: loading_of_all(&share, &common, known.is_some(), model, settings),
     }
 }
 
-/// What the shares are of: the usual computing, without it the usual step, without that the usual loading.
-fn usual_seconds(units: &Units, loader: &Table, model: &StepModel) -> f64 {
+/// What the shares are of: the usual computing, without it the usual step.
+fn usual_seconds(units: &Units, model: &StepModel) -> Option<f64> {
     let is_told = |seconds: &f64| seconds.is_finite() && *seconds > 0.0;
     let computing = Some(median(units.work.cells())).filter(is_told);
-    let step = || Some(model.usual_step() / units.unit_seconds).filter(is_told);
-    computing.or_else(step).unwrap_or_else(|| median(loader.cells()))
+    computing.or_else(|| Some(model.usual_step() / units.unit_seconds).filter(is_told))
 }
 
 fn who_loads(members: &[usize], by_rank: &Table) -> Option<usize> {
@@ -135,6 +142,7 @@ fn who_loads(members: &[usize], by_rank: &Table) -> Option<usize> {
 fn loading_of_all(
     share: &Table,
     common: &[Vec<f64>],
+    shares_are_known: bool,
     model: &StepModel,
     settings: &PeerSettings,
 ) -> Option<LoadingOfAll> {
@@ -152,7 +160,8 @@ fn loading_of_all(
     }
     let in_slow_steps = |of_step: &dyn Fn(usize) -> f64| mean((0..slow.len()).filter(|&step| slow[step]).map(of_step));
     let now = in_slow_steps(&|step| series[step]);
-    if before.is_none() && median(told.iter().copied()) <= settings.loader_floor {
+    let large = shares_are_known && median(told.iter().copied()) > settings.loader_floor;
+    if before.is_none() && !large {
         return None;
     }
     let few = in_slow_steps(&|step| lower((0..share.rows()).map(|row| share.row(row)[step]), ALL_RANKS));

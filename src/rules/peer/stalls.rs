@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn a_stall_of_some_ranks_is_told_as_theirs() {
-        let own = |rank, step| if step == 7 && rank < 2 { 31.0 } else { 1.0 };
+        let own = |rank, step| if step == 7 && rank < 2 { 41.0 } else { 1.0 };
         let job = with_steps(job(1, 8, 20, own), |step| if step == 7 { 65.0 } else { 5.0 });
         let says = &verdict(&job)
             .findings
@@ -99,7 +99,7 @@ mod tests {
             .says
             .clone();
         assert!(
-            says.ends_with("in the backward pass of ranks 0 and 1 on node n0"),
+            says.ends_with("in the forward pass of ranks 0 and 1 on node n0"),
             "{says}"
         );
     }
