@@ -114,7 +114,7 @@ fn a_change_in_time_needs_no_peers() {
     // The first stage takes longer all the time, and twice that from some step on.
     let late = only(&reduced(|stage, step| match (stage, step >= 25) {
         (0, true) => 2.0,
-        (1, _) => 1.9,
+        (1, _) => 1.4,
         _ => 1.0,
     }));
     assert_eq!((late.stages.as_slice(), late.onset), (&[0][..], Some(25)));

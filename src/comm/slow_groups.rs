@@ -9,8 +9,8 @@
 use super::collectives::Collectives;
 use super::flows::{Comparison, SlowFlow, logs};
 use super::thresholds::{
-    BETTER_QUANTILE, CHANGE_DEVIATIONS, LEAST_FACTOR_OF_ALL, LEAST_FACTOR_OF_FEW, LEAST_RECENT, LEAST_SIDE, STEADY,
-    WORK_SHARE,
+    BETTER_QUANTILE, CHANGE_DEVIATIONS, LEAST_FACTOR_OF_ALL, LEAST_FACTOR_OF_FEW, LEAST_RECENT, LEAST_SIDE, OWN_SHARE,
+    STEADY, WORK_SHARE,
 };
 use crate::contract::timers::PASSES;
 use crate::job::Job;
@@ -155,7 +155,8 @@ impl Others {
 
 /// Against its own better level, over what is usual in each step.
 fn than_before(row: &[f64], usual: &[f64], least: f64, persistence: &Persistence) -> Option<SlowFlow> {
-    let row: Vec<f64> = row.iter().zip(usual).map(|(log, usual)| log - usual).collect();
+    let own = row;
+    let row: Vec<f64> = own.iter().zip(usual).map(|(log, usual)| log - usual).collect();
     let sorted_row = sorted(row.iter().copied());
     let better = quantile(&sorted_row, BETTER_QUANTILE);
     let noise = {
@@ -174,6 +175,15 @@ fn than_before(row: &[f64], usual: &[f64], least: f64, persistence: &Persistence
     let known = row.iter().filter(|log| log.is_finite()).count();
     // A level that differs all the time has no before.
     if !steady || known.saturating_sub(steps.count()) < LEAST_SIDE {
+        return None;
+    }
+    // Where others change, it only seems to.
+    let level_of_own = |slow: bool| {
+        let steps = own.iter().zip(&steps.slow).filter(|(_, is_slow)| **is_slow == slow);
+        median(steps.map(|(log, _)| *log))
+    };
+    let changed = level_of_own(true) - level_of_own(false) > OWN_SHARE * least.ln();
+    if !changed {
         return None;
     }
     finished(&row, better, usual, steps, least)

@@ -41,6 +41,8 @@ pub const LEAST_FACTOR_OF_ALL: f64 = 2.0;
 pub const BETTER_QUANTILE: f64 = 0.15;
 /// Times the noise from step to step that a change in time must exceed.
 pub const CHANGE_DEVIATIONS: f64 = 4.0;
+/// Share (of the logarithm) of the least factor that a change over others must show in the group's own time too.
+pub const OWN_SHARE: f64 = 0.5;
 /// Fewest steps on each side of a change.
 pub const LEAST_SIDE: usize = 5;
 /// Share of a group's members whose durations an iteration must have: more are lost seldom, and then the one that came
