@@ -212,7 +212,7 @@ fn damaged_arrow() {
 #[test]
 fn damaged_text() {
     let rows = common::slow_rank_5("job");
-    fuzz("rows.ndjson", rows.as_bytes(), &[0..2_000], false);
+    fuzz("rows.ndjson", rows.as_bytes(), std::slice::from_ref(&(0..2_000)), false);
     let mut csv = "timestamp,job,metric_name,subname,rank,iteration,metric_values,node\n".to_owned();
     for rank in 0..16 {
         for iteration in 1..20 {

@@ -414,7 +414,9 @@ mod tests {
         ("b", 3, 2, 6.0),
     ];
 
-    fn told(digest: &Digest) -> (Vec<(u32, usize)>, Vec<u32>, Vec<u32>, Vec<f64>, Vec<u64>) {
+    type Told = (Vec<(u32, usize)>, Vec<u32>, Vec<u32>, Vec<f64>, Vec<u64>);
+
+    fn told(digest: &Digest) -> Told {
         let rows = &digest.rows;
         let tallies = digest.tallies.iter().map(|tally| tally.rows).collect();
         (

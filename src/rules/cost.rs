@@ -3,7 +3,7 @@
 use super::{Verdict, peer};
 use crate::job::Job;
 use crate::verdict::{Cause, Finding, FindingKind};
-use crate::whatif::timers::{Asked, Fault, Target, what_if};
+use crate::whatif::timers::{Asked, Fault, Target, WhatIf, what_if};
 
 /// Puts what each finding costs in place of the rules' first estimate, and ranks them and the cause by it. Where the
 /// steps can't be replayed the estimates rank, and are not told.
@@ -27,12 +27,34 @@ pub(super) fn with_costs(job: &Job, mut verdict: Verdict) -> Verdict {
         finding.cost_part_seconds = Some(cost.part_seconds);
     }
     verdict.findings.sort_by(peer::by_weight);
-    verdict.cause = peer::cause(&verdict.findings);
+    verdict.cause = cause(&verdict.findings, &answer);
     if !told {
         verdict.findings.iter_mut().for_each(|finding| finding.cost = None);
     }
     verdict.what_if = Some(answer);
     verdict
+}
+
+/// The costliest cause. Of uneven stages and uneven data the one that costs more to leave as it is: a heavy stage's own cost
+/// is that of its work, of which the other stages would get a share.
+fn cause(findings: &[Finding], answer: &WhatIf) -> Cause {
+    let costliest = peer::cause(findings);
+    let found = |cause| {
+        findings
+            .iter()
+            .any(|finding| finding.kind == FindingKind::Imbalance && finding.cause == cause)
+    };
+    let imbalance = matches!(costliest, Cause::StageImbalance | Cause::DataImbalance);
+    match (answer.stages_share, answer.data_share) {
+        (Some(stages), Some(data)) if imbalance && found(Cause::StageImbalance) && found(Cause::DataImbalance) => {
+            if data > stages {
+                Cause::DataImbalance
+            } else {
+                Cause::StageImbalance
+            }
+        }
+        _ => costliest,
+    }
 }
 
 /// What to mend of a finding; `None` where there is nothing to: a pause, a suspicion, what has passed.

@@ -99,7 +99,8 @@ mod tests {
     #[test]
     fn transfers_of_the_trace_keep_their_lists() {
         assert!(keeps_list(Some(TRACE), Some("forward-recv")));
-        assert!(!keeps_list(Some(TRACE), Some("forward-compute")));
+        assert!(keeps_list(Some(TRACE), Some("forward-compute")));
+        assert!(!keeps_list(Some(TRACE), Some("optimizer")));
         assert!(!keeps_list(Some("megatron_timers"), Some("forward-recv")));
         assert!(!keeps_list(None, None));
     }

@@ -431,7 +431,7 @@ mod tests {
             let mut frame = frame_with(time.clone(), rank.clone(), values);
             frame
                 .with_column(Column::new("metric_name".into(), ["megatron_timers_trace"; 2]))
-                .and_then(|frame| frame.with_column(Column::new("subname".into(), ["forward-compute", "forward-recv"])))
+                .and_then(|frame| frame.with_column(Column::new("subname".into(), ["optimizer", "forward-recv"])))
                 .expect("columns of one length");
             let rows = rows_of(Path::new("x"), &frame, Columns::Analysed).expect("rows");
             assert_eq!(rows.value.whole(), Some(&[0.5, 2.0][..]));

@@ -68,6 +68,15 @@ pub struct Finding {
 }
 
 impl Finding {
+    /// Takes the names back from a finding of slow ranks: it is a mere suspicion, for the reason given.
+    pub fn accuse_nobody(&mut self, why: &str) {
+        if matches!(self.kind, FindingKind::SlowRank | FindingKind::OneOfGroup) {
+            self.kind = FindingKind::Suspect;
+            self.named = false;
+            self.says += &format!("; {why}");
+        }
+    }
+
     /// A finding of nobody, with no evidence yet, over a window of `iterations`.
     #[must_use]
     pub fn new(kind: FindingKind, cause: Cause, iterations: usize) -> Self {

@@ -238,7 +238,10 @@ mod tests {
             Some(Lasting::ToTheEnd),
             "one good step"
         );
-        assert_eq!(judged(|t| (20..26).contains(&t), &[20..27]), Some(Lasting::SlowWindow));
+        assert_eq!(
+            judged(|t| (20..26).contains(&t), std::slice::from_ref(&(20..27))),
+            Some(Lasting::SlowWindow)
+        );
         assert_eq!(
             judged(|t| t % 20 < 5, &[]),
             Some(Lasting::Recurring),
@@ -256,7 +259,11 @@ mod tests {
         assert_eq!(judged(|t| (20..26).contains(&t), &[]), None);
         assert_eq!(judged(|t| t >= 56, &[]), None, "four steps at the end");
         assert_eq!(judged(|t| (48..54).contains(&t), &[]), None, "over for six steps");
-        assert_eq!(judged(|t| (20..26).contains(&t), &[30..40]), None, "another's window");
+        assert_eq!(
+            judged(|t| (20..26).contains(&t), std::slice::from_ref(&(30..40))),
+            None,
+            "another's window"
+        );
         assert_eq!(judged(|t| t % 10 == 0, &[]), None, "a checkpoint in every tenth step");
         assert_eq!(judged(|_| false, &[]), None);
         assert_eq!(lasting(&[], &[], &Persistence::default()), None);

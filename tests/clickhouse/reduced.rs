@@ -3,8 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use mt_detector::contract::timers::COLLECTIVES;
-use mt_detector::contract::timers::is_transfer;
+use mt_detector::contract::timers::{is_collective, is_transfer};
 use mt_detector::features;
 use mt_detector::job::{Job, LEAST_COLUMNS, Reduction, Selection, load, load_table};
 use mt_detector::source::clickhouse::{Address, ServerSettings, Table};
@@ -34,7 +33,7 @@ const JOBS: [(&str, &[&str]); 14] = [
     ("loader", &["--slow-loader", "2:0.1"]),
     ("link", &["--slow-link", "0-8:10"]),
     ("network", &["--slow-node-network", "1:8"]),
-    ("passing", &["--transient", "5:2@40+8", "--stall", "60:90"]),
+    ("passing", &["--transient", "5:2@40+3", "--stall", "60:90"]),
     ("rerun", &["--slow-rank", "3:1.2", "--rerun", "60:9:1.4"]),
     ("calls-missing", &["--slow-rank", "3:1.2", "--no-trace", "--no-qkv"]),
 ];
@@ -120,7 +119,7 @@ fn reference(timer: &str, durations: &[f64]) -> f64 {
         f64::NAN
     } else if ran.is_empty() {
         0.0
-    } else if COLLECTIVES.contains(&timer) {
+    } else if is_collective(timer) {
         ran.iter().copied().fold(f64::INFINITY, f64::min)
     } else {
         ran.iter().sum::<f64>() / ran.len() as f64

@@ -106,7 +106,7 @@ fn a_sweep_is_quiet_when_nobody_stands_out_and_works_on_files() {
         .run_with(&["sweep", "well.ndjson", "--out", "s", "--verbose"], &[])
         .succeeded();
     assert!(
-        outcome.stdout.contains("well: analysed: nobody stands out"),
+        outcome.stdout.contains("well: healthy: nobody is to blame"),
         "{outcome:?}"
     );
     workdir.file("slow.ndjson", crate::common::slow_rank_5("slow"));

@@ -358,7 +358,7 @@ mod tests {
         let noise: [Lane<f64>; LATENT] = drawn(&mut random);
         let mut gradient = vec![0.0; PARAMETERS];
         network.backward(&window, &noise, &mut gradient);
-        for place in 0..PARAMETERS {
+        for (place, &gradient) in gradient.iter().enumerate() {
             const WIDTH: f64 = 1e-5;
             let kept = network.parameters[place];
             let mut loss_at = |value: f64| {
@@ -367,12 +367,8 @@ mod tests {
             };
             let slope = (loss_at(kept + WIDTH) - loss_at(kept - WIDTH)) / (2.0 * WIDTH);
             network.parameters[place] = kept;
-            let tolerance = 1e-6 * slope.abs().max(gradient[place].abs()) + 1e-8;
-            assert!(
-                (slope - gradient[place]).abs() < tolerance,
-                "{place}: {slope} {}",
-                gradient[place]
-            );
+            let tolerance = 1e-6 * slope.abs().max(gradient.abs()) + 1e-8;
+            assert!((slope - gradient).abs() < tolerance, "{place}: {slope} {}", gradient);
         }
     }
 

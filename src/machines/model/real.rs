@@ -65,7 +65,7 @@ impl Real for f32 {
             6.372_619e-4,
             4.893_524_6e-3,
         ];
-        let below = [1.198_258_4e-6, 1.185_347e-4, 2.268_434_6e-3, 4.893_525_2e-3];
+        let below = [1.198_258_4e-6, 1.185_347e-4, 2.268_434_6e-3, 4.893_525e-3];
         let mut p = above[0];
         for coefficient in &above[1..] {
             p = p * square + coefficient;

@@ -174,7 +174,8 @@ impl<'a> Contrasts<'a> {
         }
         let centre = centre(&self.stages[self.stage_of[row]].means(steps).1);
         // Most are below the floor, which spares the rest.
-        if !(own - centre > self.settings.effect_floor) || self.peers(row) == 0 {
+        let above_floor = own - centre > self.settings.effect_floor;
+        if !above_floor || self.peers(row) == 0 {
             return Excess {
                 excess: own - centre,
                 threshold: f64::INFINITY,
@@ -247,7 +248,8 @@ impl<'a> Contrasts<'a> {
         }
         let centre = centre(&changes);
         let excess = own - if centre.is_finite() { centre } else { 0.0 };
-        if !(excess > self.settings.effect_floor) {
+        let above_floor = excess > self.settings.effect_floor;
+        if !above_floor {
             return Excess {
                 excess,
                 threshold: f64::INFINITY,

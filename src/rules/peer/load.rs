@@ -73,7 +73,8 @@ pub(super) fn without_load(
     let even = vec![1.0; places.stages.len()];
     let before = usual_deviation(&deviations);
     let (left, residual) = about_pipelines(&deviations, &even, &told_by);
-    if !(left < LOAD_LEAVES * before) {
+    let explains = left < LOAD_LEAVES * before;
+    if !explains {
         return None;
     }
     let slopes = settings
@@ -183,13 +184,9 @@ fn slopes(deviations: &Table, places: &RowPlaces) -> Option<Vec<f64>> {
         mean(a.iter().zip(b).map(|(x, y)| x * y))
     };
     let covariance = |a: usize, b: usize| median(row_of.iter().filter_map(|row| Some(product(row[a]?, row[b]?))));
-    let mut matrix = vec![vec![0.0; count]; count];
-    for a in 0..count {
-        for b in a..count {
-            matrix[a][b] = covariance(a, b);
-            matrix[b][a] = matrix[a][b];
-        }
-    }
+    // Of a pair always in the same order, so that the matrix is symmetric to the last digit.
+    let row = |a: usize| (0..count).map(|b| covariance(a.min(b), a.max(b))).collect();
+    let matrix: Vec<Vec<f64>> = (0..count).map(row).collect();
     let axis = main_axis(&matrix)?;
     let usual = mean(axis.iter().map(|slope| slope.ln())).exp();
     let slopes: Vec<f64> = axis

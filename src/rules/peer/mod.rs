@@ -55,6 +55,7 @@ use self::votes::Votes;
 use super::{Verdict, unjudged};
 use crate::algos::Algorithm;
 use crate::comm::{self, Communication, SlowComputing};
+use crate::contract::defaults::SLOW_STEPS_IN_A_ROW;
 use crate::contract::defaults::SLOWDOWN_THRESHOLD;
 use crate::contract::timers::{BATCH_GENERATOR, COMPUTING, INTERVAL_TIME};
 use crate::features::{self, RankFeatures, TimerFate, TimerVerdict};
@@ -86,6 +87,11 @@ pub fn judge(job: &Job, settings: &PeerSettings, algorithms: &[&'static dyn Algo
     };
     if unplaced {
         findings = unplaced::without_names(findings);
+    }
+    if job.iteration_count() < SLOW_STEPS_IN_A_ROW {
+        findings
+            .iter_mut()
+            .for_each(|finding| finding.accuse_nobody("too few iterations tell what lasts"));
     }
     let mut communication = comm::look(job, &settings.persistence, &slow_computing(job, &findings));
     communication.told += &sampled(job, &communication);

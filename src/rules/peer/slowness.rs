@@ -412,9 +412,9 @@ fn filled(cells: &[f64]) -> Option<Cow<'_, [f64]>> {
     filled[last..].fill(cells[last]);
     for pair in known.windows(2) {
         let (from, to) = (pair[0], pair[1]);
-        for at in from + 1..to {
-            let share = (at - from) as f64 / (to - from) as f64;
-            filled[at] = cells[from] + share * (cells[to] - cells[from]);
+        for (at, cell) in filled[from..to].iter_mut().enumerate().skip(1) {
+            let share = at as f64 / (to - from) as f64;
+            *cell = cells[from] + share * (cells[to] - cells[from]);
         }
     }
     Some(Cow::Owned(filled))
@@ -515,14 +515,14 @@ mod tests {
     #[test]
     fn pauses_and_checkpoints_name_nobody() {
         let pauses = |rank: u32, t: usize| {
-            if (rank as usize * 13 + t * 7) % 31 == 0 {
+            if (rank as usize * 13 + t * 7).is_multiple_of(31) {
                 1.6
             } else {
                 1.0
             }
         };
         assert!(lasting(pauses, 60).0.is_empty());
-        let checkpoints = |rank, t: usize| if rank == 0 && t % 10 == 0 { 4.0 } else { 1.0 };
+        let checkpoints = |rank, t: usize| if rank == 0 && t.is_multiple_of(10) { 4.0 } else { 1.0 };
         assert!(lasting(checkpoints, 60).0.is_empty());
         let together = |_, t: usize| if (20..30).contains(&t) { 1.4 } else { 1.0 };
         assert!(lasting(together, 60).0.is_empty());

@@ -47,11 +47,7 @@ fn places(ranks: usize, stage: impl Fn(u32) -> u32) -> Vec<Place> {
 /// What is left of findings that were made without peers.
 pub(super) fn without_names(findings: Vec<Finding>) -> Vec<Finding> {
     let accuse_nobody = |mut finding: Finding| {
-        if matches!(finding.kind, FindingKind::SlowRank | FindingKind::OneOfGroup) {
-            finding.kind = FindingKind::Suspect;
-            finding.named = false;
-            finding.says += "; its stage is unknown, so it may have waited for another rank";
-        }
+        finding.accuse_nobody("its stage is unknown, so it may have waited for another rank");
         finding.stages.clear();
         finding
     };

@@ -155,9 +155,9 @@ fn harmful(known: &[InForce], modes: &[(&'static str, &[&str])], usual: &[(&'sta
             .map(|(_, value)| value.as_str())
     };
     let is_limit = |limit: &&str| value(limit).is_some_and(|value| value.parse() != Ok(0.0));
-    let modes = modes.iter().filter(|(mode, limits)| {
-        value(mode).is_some_and(|mode| mode != THROW) && limits.iter().any(|limit| is_limit(limit))
-    });
+    let modes = modes
+        .iter()
+        .filter(|(mode, limits)| value(mode).is_some_and(|mode| mode != THROW) && limits.iter().any(is_limit));
     let unusual = usual.iter().filter(|(name, usual)| {
         // Truth values are written in two ways.
         let plain = |value: &str| match value {

@@ -26,7 +26,7 @@ pub enum Target {
     Network(Vec<u32>),
     /// Transfers between two ranks, both ways, are as fast as elsewhere.
     Links(Vec<(u32, u32)>),
-    /// The stages have no more work than the others; of an empty list any stage that has.
+    /// The stages have no more work than the others; of an empty list all work is spread evenly over the stages.
     Stages(Vec<u32>),
     /// Every worker has the same load in all steps.
     Data,
@@ -383,11 +383,15 @@ impl<'a> Mender<'a> {
 
     fn level_stages(&self, stages: &[u32], shows: &[bool], deltas: &mut [Delta]) {
         let lanes = self.work.workers.lanes;
-        let heavy = |stage: usize| stages.is_empty() || stages.contains(&(stage as u32));
+        let heavy = |stage: usize| stages.contains(&(stage as u32));
         for step in (0..shows.len()).filter(|&step| shows[step]) {
             let levels = &self.levels[step];
+            if stages.is_empty() {
+                spread_evenly(levels, lanes, &mut deltas[step]);
+                continue;
+            }
             let mut others: Vec<f64> = (0..levels.len())
-                .filter(|&stage| stages.is_empty() || !heavy(stage))
+                .filter(|&stage| !heavy(stage))
                 .map(|stage| levels[stage])
                 .filter(|level| level.is_finite())
                 .collect();
@@ -430,6 +434,17 @@ impl<'a> Mender<'a> {
                 }
             }
         }
+    }
+}
+
+/// All stages get the mean of their levels: the layers are spread anew, and nothing of the work goes.
+fn spread_evenly(levels: &[f64], lanes: usize, delta: &mut Delta) {
+    let known = levels.iter().filter(|level| level.is_finite());
+    let (sum, count) = known.fold((0.0, 0), |(sum, count), level| (sum + level, count + 1));
+    let usual = sum / f64::from(count);
+    for (stage, &level) in levels.iter().enumerate().filter(|(_, level)| level.is_finite()) {
+        let workers = stage * lanes..(stage + 1) * lanes;
+        delta.balance.extend(workers.map(|worker| (worker, usual / level)));
     }
 }
 
