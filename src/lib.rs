@@ -5,11 +5,12 @@
 //! - [`cli`]: arguments and exit codes, one file a command;
 //! - [`sweep`]: every job of a span of time;
 //! - [`evaluation`]: simulated jobs with known faults, and verdicts held against the truth;
+//! - [`machines`]: the faulty machine from hardware metrics, beside the folders for timers;
 //! - [`report`]: verdict -> text, JSON, tables, the result folder;
 //! - [`rules`]: the detectors; the default rules compare a rank with its peers, the classic ones put the folders
 //!   [`features`] -> [`algos`] -> [`vote`] together;
-//! - [`whatif`]: a job's schedule replayed, as measured and with something mended: what faults cost;
 //! - [`comm`], [`vote`], [`algos`], [`features`]: what the detectors are made of;
+//! - [`whatif`]: a job's schedule replayed, as measured and with something mended: what faults cost;
 //! - [`job`]: rows -> one ranks x iterations table a timer;
 //! - [`source`]: files and servers -> rows;
 //! - [`verdict`], [`contract`], [`stats`]: findings as plain data, names and numbers agreed on, statistics.

@@ -156,7 +156,12 @@ fn dirty_traces_are_used_as_far_as_they_go_and_told() {
     let sound = published(&workdir, &by_hand(2.0));
     type Dirt = (fn(&mut Vec<Row>), &'static str);
     let dirt: [Dirt; 5] = [
-        (|rows| drop(rows.remove(11)), "steps_left_out"),
+        (
+            |rows| {
+                rows.remove(11);
+            },
+            "steps_left_out",
+        ),
         (|rows| rows[11].seconds = f64::NAN, "bad_rows"),
         (|rows| rows[11].seconds = -1.0, "bad_rows"),
         (
@@ -172,7 +177,7 @@ fn dirty_traces_are_used_as_far_as_they_go_and_told() {
         let count = &figures["trace_quality"][told];
         let counted = count
             .as_u64()
-            .map_or_else(|| count.as_array().map_or(0, Vec::len) as u64, |count| count);
+            .unwrap_or_else(|| count.as_array().map_or(0, Vec::len) as u64);
         assert!(counted > 0, "{told}: {figures}");
         // One of the two steps is whole, and they are alike.
         near(&figures["slowdown"], sound["slowdown"].as_f64().expect("a number"));
