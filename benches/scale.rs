@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use measured::Measured;
-use mt_detector::simulate::{Scenario, faults::RankFactor, write_job};
+use mt_detector::evaluation::simulate::{Scenario, faults::RankFactor, write_job};
 use polars::prelude::*;
 
 const RANKS: [usize; 4] = [256, 1_024, 4_096, 10_240];

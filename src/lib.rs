@@ -1,22 +1,30 @@
-//! Says which ranks of a finished Megatron-LM training job were slow, on which nodes, from its per-rank timers.
+//! Says which ranks of a finished Megatron-LM training job were slow, on which nodes, since when and why, from its per-rank timers.
 //!
-//! Data flows through the modules in this order: [`source`] (files -> rows), [`job`] (rows -> tables of one job's
-//! window), [`features`] (tables -> scaled features of each timer), [`algos`] (features -> slow or fast),
-//! [`vote`] (labels -> ranks), with [`rules`] saying how the steps are put together, and [`report`] (verdict ->
-//! text, JSON, folder). [`simulate`] makes jobs with known faults, [`suite`] draws many of them by kind, and [`score`]
-//! holds verdicts against the truth. [`sweep`] analyses every job of a span of time. [`cli`] is the command line over all of it.
+//! The floors of the house, each of which uses only those below it:
+//!
+//! - [`cli`]: arguments and exit codes, one file a command;
+//! - [`sweep`]: every job of a span of time;
+//! - [`evaluation`]: simulated jobs with known faults, and verdicts held against the truth;
+//! - [`report`]: verdict -> text, JSON, tables, the result folder;
+//! - [`rules`]: the detectors; the default rules compare a rank with its peers, the classic ones put the folders
+//!   [`features`] -> [`algos`] -> [`vote`] together;
+//! - [`comm`], [`vote`], [`algos`], [`features`]: what the detectors are made of;
+//! - [`job`]: rows -> one ranks x iterations table a timer;
+//! - [`source`]: files and servers -> rows;
+//! - [`verdict`], [`contract`], [`stats`]: findings as plain data, names and numbers agreed on, statistics.
 
 pub mod algos;
 pub mod cli;
 pub mod comm;
+pub mod contract;
+pub mod evaluation;
 pub mod features;
 mod interrupt;
 pub mod job;
 pub mod report;
 pub mod rules;
-pub mod score;
-pub mod simulate;
 pub mod source;
-pub mod suite;
+pub mod stats;
 pub mod sweep;
+pub mod verdict;
 pub mod vote;

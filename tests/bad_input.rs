@@ -128,7 +128,7 @@ fn a_window_without_rows() {
         &workdir,
         &["a.ndjson", "--iterations", "500-600"],
         3,
-        &["outside of --iterations", "iterations 1-20"],
+        &["outside of the asked iterations", "iterations 1-20"],
     );
     refused(
         &workdir,
@@ -136,7 +136,7 @@ fn a_window_without_rows() {
         3,
         &["alpha", "2026-01-01"],
     );
-    refused(&workdir, &["a.ndjson", "--warmup", "50"], 3, &["--warmup"]);
+    refused(&workdir, &["a.ndjson", "--warmup", "50"], 3, &["start-up iterations"]);
     refused(&workdir, &["a.ndjson", "--rerun", "r7"], 3, &["r7", "r0"]);
 }
 

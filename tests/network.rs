@@ -5,7 +5,7 @@ mod common;
 use std::fmt::Write as _;
 
 use common::{Workdir, row};
-use mt_detector::simulate::{Scenario, write_job};
+use mt_detector::evaluation::simulate::{Scenario, write_job};
 
 /// 32 ranks in four stages; rank 13, on the second of four nodes, sends at an eighth of the speed.
 fn slow_sender() -> Scenario {

@@ -4,9 +4,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mt_detector::simulate::faults::{LinkFactor, NodeFactor, RankFactor, RankSeconds, Rerun, Stall};
-use mt_detector::simulate::{LABELS, Scenario, SimulateError, Simulated, WriteError, simulate, write_job};
-use mt_detector::suite::{NoiseLevel, kind_of};
+use mt_detector::evaluation::simulate::faults::{LinkFactor, NodeFactor, RankFactor, RankSeconds, Rerun, Stall};
+use mt_detector::evaluation::simulate::{LABELS, Scenario, SimulateError, Simulated, WriteError, simulate, write_job};
+use mt_detector::evaluation::suite::{NoiseLevel, kind_of};
 use polars::prelude::*;
 
 fn small() -> Scenario {

@@ -2,10 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
-use mt_detector::job::{DEFAULT_THRESHOLD, Job, StepTimes, slow_windows};
-use mt_detector::score::simulated_job;
-use mt_detector::simulate::Scenario;
-use mt_detector::simulate::faults::{RankFactor, Rerun, Stall, Transient};
+use mt_detector::contract::defaults::SLOWDOWN_THRESHOLD;
+use mt_detector::evaluation::score::simulated_job;
+use mt_detector::evaluation::simulate::Scenario;
+use mt_detector::evaluation::simulate::faults::{RankFactor, Rerun, Stall, Transient};
+use mt_detector::job::{Job, StepTimes, slow_windows};
 
 /// How far from the truth either end of a window may be, in iterations.
 const NEAR: i64 = 3;
@@ -41,7 +42,7 @@ fn healthy(seed: u64) -> Scenario {
 }
 
 fn step_times(scenario: &Scenario) -> StepTimes {
-    slow_windows(&simulated_job(scenario, 10).unwrap().0, DEFAULT_THRESHOLD)
+    slow_windows(&simulated_job(scenario, 10).unwrap().0, SLOWDOWN_THRESHOLD)
 }
 
 #[test]
@@ -130,7 +131,7 @@ fn stalls_and_restarts_are_told_apart() {
     let told: Vec<i64> = times.stalls.iter().map(|stall| stall.iteration).collect();
     assert_eq!(
         (told, times.windows.len(), times.restarts.len()),
-        (vec![30], 0, 0),
+        (vec![30, 40], 0, 0),
         "{times:?}"
     );
 
@@ -160,7 +161,7 @@ fn without_interval_time_the_compute_timers_tell() {
     };
     let (mut job, _): (Job, _) = simulated_job(&scenario, 10).unwrap();
     job.timers.retain(|timer| timer.name != "interval-time");
-    let times = slow_windows(&job, DEFAULT_THRESHOLD);
+    let times = slow_windows(&job, SLOWDOWN_THRESHOLD);
     assert_eq!(
         (times.windows.len(), times.windows[0].first, times.windows[0].last),
         (1, 30, 40)

@@ -5,10 +5,10 @@ mod common;
 use std::path::{Path, PathBuf};
 
 use common::{Workdir, fixture};
-use mt_detector::job::rank_order::Layout;
+use mt_detector::contract::rank_order::Layout;
+use mt_detector::evaluation::simulate::faults::RankFactor;
+use mt_detector::evaluation::simulate::{DEFAULT_ORDER, Scenario, write_job};
 use mt_detector::job::{Job, Place, Selection, TopologyOrigin, load};
-use mt_detector::simulate::faults::RankFactor;
-use mt_detector::simulate::{DEFAULT_ORDER, Scenario, write_job};
 use mt_detector::source::discover;
 
 const MAPPING: &str = "tp-cp-ep-pp-dp";
@@ -210,12 +210,12 @@ fn flags_that_do_not_fit_are_bad_arguments() {
         (
             "with",
             &["--pp", "2"][..],
-            "--pp 2 but the job's megatron_parallel_group_rank rows say pp 4",
+            "pp 2 was asked for, but the job's megatron_parallel_group_rank rows say pp 4",
         ),
         (
             "with",
             &["--order", "tp-pp-dp"],
-            "the order tp-pp-dp (--order) puts rank 2 at dp 0 but the job's megatron_parallel_group_rank rows say dp 1",
+            "the order tp-pp-dp puts rank 2 at dp 0 but the job's megatron_parallel_group_rank rows say dp 1",
         ),
         (
             "without",
@@ -227,11 +227,11 @@ fn flags_that_do_not_fit_are_bad_arguments() {
             &["--pp", "4", "--ep", "3"],
             "ep 3 x pp 4 = 12 does not fit the job's 16 ranks",
         ),
-        ("without", &["--dp", "4"], "--dp 4 leaves 4 ranks to each replica"),
+        ("without", &["--dp", "4"], "dp 4 leaves 4 ranks to each replica"),
         (
             "without",
             &["--order", "tp-pp-dp"],
-            "--order and --ep place no rank by themselves",
+            "an order and ep place no rank by themselves",
         ),
         (
             "without",

@@ -13,9 +13,8 @@ use super::stdout::{print, tell};
 use super::thresholds::{ClassicThresholds, PeerThresholds};
 use super::topology::TopologyArgs;
 use crate::algos::{Algorithm, registry};
-use crate::job::{
-    DEFAULT_THRESHOLD, IterationRange, Job, JobError, Reduction, Selection, SlowWindow, StepTimes, slow_windows,
-};
+use crate::contract::defaults::{SLOWDOWN_THRESHOLD, WARMUP_ITERATIONS};
+use crate::job::{IterationRange, Job, JobError, Reduction, Selection, SlowWindow, StepTimes, slow_windows};
 use crate::report::{Asked, Report, ResultFolder, json_line, text};
 use crate::rules::{self, RulesSettings};
 use crate::source::{Micros, timestamp};
@@ -35,7 +34,7 @@ pub struct AnalyzeArgs {
     #[arg(long, value_name = "RANGE", allow_hyphen_values = true)]
     iterations: Option<String>,
     /// Share beyond the normal step time from which a step is slow, for the slow windows
-    #[arg(long, value_name = "SHARE", default_value_t = DEFAULT_THRESHOLD)]
+    #[arg(long, value_name = "SHARE", default_value_t = SLOWDOWN_THRESHOLD)]
     slowdown_threshold: f64,
     /// Leave out rows before this time: RFC 3339, "YYYY-MM-DD HH:MM:SS" (UTC) or epoch seconds
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
@@ -47,7 +46,7 @@ pub struct AnalyzeArgs {
     #[arg(long, value_name = "UUID")]
     rerun: Option<String>,
     /// Iterations to drop at the beginning of every run
-    #[arg(long, value_name = "N", default_value_t = 10)]
+    #[arg(long, value_name = "N", default_value_t = WARMUP_ITERATIONS)]
     warmup: u32,
     /// Algorithms: all, or names separated by commas (kmeans, dbscan, gmm, hierarchical, mean_shift, fuzzy)
     #[arg(long, value_name = "NAMES", default_value = "all", value_delimiter = ',')]

@@ -1,13 +1,14 @@
 //! Exit codes, and which error has which.
 
+use std::borrow::Cow;
 use std::process::ExitCode;
 
 use thiserror::Error;
 
+use crate::evaluation::score::ScoreError;
+use crate::evaluation::simulate::{self, ScenarioError};
 use crate::job::JobError;
 use crate::report::WriteError;
-use crate::score::ScoreError;
-use crate::simulate::{self, ScenarioError};
 use crate::source::SourceError;
 use crate::source::clickhouse::Failure;
 use crate::sweep::SweepError;
@@ -60,17 +61,23 @@ Exit codes:
 #[error("{flag}: {reason}")]
 pub struct ArgumentError {
     /// The flag.
-    pub flag: &'static str,
+    pub flag: Cow<'static, str>,
     /// What is wrong with its value, and what would do.
     pub reason: String,
 }
 
 impl ArgumentError {
-    pub(super) fn new(flag: &'static str, reason: impl Into<String>) -> Self {
+    pub(super) fn new(flag: impl Into<Cow<'static, str>>, reason: impl Into<String>) -> Self {
         Self {
-            flag,
+            flag: flag.into(),
             reason: reason.into(),
         }
+    }
+
+    /// What a scenario has against one of its settings.
+    pub(super) fn of_scenario(error: &ScenarioError) -> Self {
+        let reason = format!("{} (allowed: {})", error.problem, error.allowed);
+        Self::new(format!("--{}", error.setting), reason)
     }
 }
 

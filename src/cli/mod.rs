@@ -6,6 +6,7 @@ mod analyze;
 mod clickhouse;
 mod exit;
 mod export;
+mod hints;
 mod jobs;
 mod load;
 mod progress;
@@ -78,7 +79,10 @@ pub fn main() -> ExitCode {
     let exit = outcome.unwrap_or_else(|error| {
         let exit = exit_of(&error);
         if exit != Exit::Success {
-            stdout::tell(format_args!("error: {error:#}"));
+            match hints::of(&error) {
+                Some(hint) => stdout::tell(format_args!("error: {error:#} ({hint})")),
+                None => stdout::tell(format_args!("error: {error:#}")),
+            }
         }
         exit
     });

@@ -4,17 +4,18 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::Context;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 
 use super::analyze::chosen_algorithms;
 use super::exit::{ArgumentError, Exit};
 use super::progress::Progress;
 use super::stdout::print;
+use crate::evaluation::score::{LabelledJobs, Report, ScoreError, labelled_jobs, run as score, suite_jobs, text};
+use crate::evaluation::suite::{Group, KINDS, Kind, NoiseLevel, kind_of};
 use crate::report::WriteError;
-use crate::rules::peer::Step;
+use crate::rules::peer::Ablation;
 use crate::rules::{Rules, RulesSettings};
-use crate::score::{LabelledJobs, Report, ScoreError, labelled_jobs, run as score, suite_jobs, text};
-use crate::suite::{Group, KINDS, Kind, NoiseLevel, kind_of};
 
 /// Kinds that `--healthy` draws in turn.
 const HEALTHY: [&str; 2] = ["healthy", "healthy-noisy"];
@@ -51,8 +52,8 @@ pub struct ScoreArgs {
     #[arg(long, value_name = "NAMES", default_value = "all", value_delimiter = ',')]
     algorithm: Vec<String>,
     /// Steps of the peer rules to leave out, by commas, to see what they buy
-    #[arg(long, value_name = "STEPS", value_enum, value_delimiter = ',')]
-    without: Vec<Step>,
+    #[arg(long, value_name = "PARTS", value_delimiter = ',', value_parser = parts_of_the_rules())]
+    without: Vec<Ablation>,
     /// List every job with a wrong answer, with the true and the given ranks and causes
     #[arg(long)]
     show: bool,
@@ -65,6 +66,14 @@ pub struct ScoreArgs {
     /// Threads [default: one a processor]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
+}
+
+/// The parts that `--without` leaves out, by name.
+fn parts_of_the_rules() -> impl TypedValueParser<Value = Ablation> {
+    PossibleValuesParser::new(Ablation::ALL.map(Ablation::name)).try_map(|name| {
+        let known = Ablation::ALL.into_iter().find(|part| part.name() == name);
+        known.ok_or_else(|| format!("`{name}` is no part of the peer rules"))
+    })
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

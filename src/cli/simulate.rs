@@ -4,9 +4,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::exit::ArgumentError;
 use super::stdout::print;
-use crate::simulate::faults::{LinkFactor, NodeFactor, RankFactor, RankSeconds, Rerun, StageFactor, Stall, Transient};
-use crate::simulate::{DEFAULT_ORDER, Scenario, SimulateError, write_job};
+use crate::evaluation::simulate::faults::{
+    LinkFactor, NodeFactor, RankFactor, RankSeconds, Rerun, StageFactor, Stall, Transient,
+};
+use crate::evaluation::simulate::{DEFAULT_ORDER, Scenario, SimulateError, write_job};
 use crate::source::timestamp;
 
 /// Write a simulated job with a known truth: `<job>.parquet` and its entry in `labels.json`
@@ -219,7 +222,7 @@ impl SimulateArgs {
     /// The scenario that the flags describe.
     ///
     /// # Errors
-    /// A [`crate::simulate::ScenarioError`] that names the flag with an impossible value.
+    /// An [`ArgumentError`] that names the flag with an impossible value.
     pub fn scenario(&self) -> anyhow::Result<Scenario> {
         let Self {
             shape,
@@ -281,7 +284,9 @@ impl SimulateArgs {
             stalls: fault.stall,
             rerun: fault.rerun,
         };
-        scenario.validate()?;
+        scenario
+            .validate()
+            .map_err(|error| ArgumentError::of_scenario(&error))?;
         Ok(scenario)
     }
 }
@@ -289,12 +294,12 @@ impl SimulateArgs {
 /// Simulates the job and prints one line a file written.
 ///
 /// # Errors
-/// [`crate::simulate::ScenarioError`] for an impossible flag value,
-/// [`crate::simulate::WriteError`] when the job cannot be stored; both can be downcast to.
+/// [`ArgumentError`] for an impossible flag value,
+/// [`crate::evaluation::simulate::WriteError`] when the job cannot be stored; both can be downcast to.
 pub fn run(args: &SimulateArgs) -> anyhow::Result<()> {
     let scenario = args.scenario()?;
     let written = write_job(&scenario, &args.out, args.force).map_err(|error| match error {
-        SimulateError::Scenario(error) => anyhow::Error::from(error),
+        SimulateError::Scenario(error) => anyhow::Error::from(ArgumentError::of_scenario(&error)),
         SimulateError::Write(error) => anyhow::Error::from(error),
         error @ SimulateError::Frame(_) => anyhow::Error::from(error),
     })?;
@@ -330,7 +335,6 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::simulate::ScenarioError;
 
     #[derive(Parser)]
     struct Cli {
@@ -366,9 +370,9 @@ mod tests {
         let text = error.to_string();
         assert!(text.contains("--slow-rank") && text.contains("R:FACTOR"), "{text}");
         let error = parse(&["--slow-rank", "99:2"]).unwrap().scenario().unwrap_err();
-        let error = error.downcast_ref::<ScenarioError>().unwrap();
+        let error = error.downcast_ref::<ArgumentError>().unwrap();
         assert_eq!(error.flag, "--slow-rank");
-        assert_eq!(error.allowed, "ranks 0 to 31");
+        assert!(error.reason.contains("ranks 0 to 31"), "{}", error.reason);
     }
 
     #[test]

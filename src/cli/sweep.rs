@@ -192,24 +192,12 @@ fn named(path: &Path) -> OsString {
     path.as_os_str().to_owned()
 }
 
-/// A number with its unit: `90s`, `15m`, `24h`, `7d`.
+/// A length of time: `90s`, `15m`, `24h`, `7d`, `1h 30m`.
 fn duration(flag: &'static str, text: &str) -> Result<Duration, ArgumentError> {
-    let malformed = || ArgumentError::new(flag, format!("`{text}` is no time like 90s, 15m, 24h or 7d"));
-    let text = text.trim();
-    let unit = text.chars().next_back().ok_or_else(malformed)?;
-    let seconds = match unit {
-        's' => 1.0,
-        'm' => 60.0,
-        'h' => 3600.0,
-        'd' => 86400.0,
-        _ => return Err(malformed()),
-    };
-    let number: f64 = text[..text.len() - unit.len_utf8()]
-        .trim()
-        .parse()
-        .map_err(|_| malformed())?;
-    Duration::try_from_secs_f64(number * seconds)
-        .ok()
+    let malformed =
+        |why: String| ArgumentError::new(flag, format!("`{text}` is no time like 90s, 15m, 24h or 7d{why}"));
+    let time = humantime::parse_duration(text.trim()).map_err(|error| malformed(format!(": {error}")))?;
+    Some(time)
         .filter(|time| !time.is_zero())
-        .ok_or_else(malformed)
+        .ok_or_else(|| malformed(String::new()))
 }

@@ -8,6 +8,7 @@ use super::exit::ArgumentError;
 use crate::comm::classic as comm;
 use crate::rules::classic::ClassicSettings;
 use crate::rules::peer::PeerSettings;
+use crate::verdict::Persistence;
 
 #[derive(Debug, Args)]
 pub(super) struct PeerThresholds {
@@ -65,7 +66,7 @@ impl PeerThresholds {
         let usual = PeerSettings::default();
         let effect_floor = self.effect_floor.unwrap_or(usual.effect_floor);
         let false_alarm_rate = self.false_alarm_rate.unwrap_or(usual.false_alarm_rate);
-        let lasting_share = self.lasting_share.unwrap_or(usual.lasting_share);
+        let lasting_share = self.lasting_share.unwrap_or(usual.persistence.lasting_share);
         if !(false_alarm_rate > 0.0 && false_alarm_rate <= 1.0) {
             let reason = format!("{false_alarm_rate} is not above 0 and at most 1");
             return Err(ArgumentError::new("--false-alarm-rate", reason));
@@ -77,7 +78,10 @@ impl PeerThresholds {
         Ok(PeerSettings {
             effect_floor: at_least("--effect-floor", effect_floor, 0.0)?,
             false_alarm_rate,
-            lasting_share,
+            persistence: Persistence {
+                lasting_share,
+                ..usual.persistence
+            },
             ..usual
         })
     }

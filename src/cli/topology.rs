@@ -3,8 +3,8 @@
 use clap::{Args, value_parser};
 
 use super::exit::ArgumentError;
+use crate::contract::rank_order::ORDERS;
 use crate::job::TopologyFlags;
-use crate::job::rank_order::ORDERS;
 
 /// Sizes of the parallel groups, as typed.
 #[derive(Debug, Args)]

@@ -15,16 +15,17 @@ use std::collections::BTreeMap;
 use rayon::prelude::*;
 
 use super::flows::{Comparison, FEWEST, SlowFlow, logs};
+use crate::contract::timers::{BACKWARD_SEND_BACKWARD_RECV, FORWARD_COMPUTE, FORWARD_RECV};
 use crate::job::{CallTable, Job, TimerTable};
-use crate::rules::peer::PeerSettings;
-use crate::rules::peer::robust::{low_median, median};
+use crate::stats::{low_median, median};
+use crate::verdict::Persistence;
 
 /// The call in which the first activations arrive.
-const FIRST: &str = "forward-recv";
+const FIRST: &str = FORWARD_RECV;
 /// The timer of the computing before it.
-const COMPUTING: &str = "forward-compute";
+const COMPUTING: &str = FORWARD_COMPUTE;
 /// The calls of which the last sends the last gradients.
-const LAST: &str = "backward-send-backward-recv";
+const LAST: &str = BACKWARD_SEND_BACKWARD_RECV;
 /// Share of the usual transfer that an estimate is at least: it is a difference, and noise takes it below 0.
 const LEAST: f64 = 0.1;
 /// Share of the steps between the first and the last slow one that are slow over a slow link.
@@ -59,7 +60,7 @@ impl Transfer {
 }
 
 /// The slow links of each lane (ranks by stage); `usual` is the usual transfer in seconds. `O(ranks x iterations)`.
-pub(super) fn slow_links(job: &Job, lanes: &[Vec<usize>], usual: f64, settings: &PeerSettings) -> Vec<Vec<SlowLink>> {
+pub(super) fn slow_links(job: &Job, lanes: &[Vec<usize>], usual: f64, persistence: &Persistence) -> Vec<Vec<SlowLink>> {
     let mut found: Vec<Vec<SlowLink>> = vec![Vec::new(); lanes.len()];
     for transfers in [first_transfers(job, lanes, usual), last_transfers(job, lanes, usual)] {
         let rows: Vec<Vec<f64>> = transfers.par_iter().map(|transfer| logs(&transfer.seconds)).collect();
@@ -69,7 +70,7 @@ pub(super) fn slow_links(job: &Job, lanes: &[Vec<usize>], usual: f64, settings: 
             continue;
         };
         for (place, transfer) in transfers.iter().enumerate() {
-            if let Some(slow) = comparison.slow(place, settings).filter(is_steady) {
+            if let Some(slow) = comparison.slow(place, persistence).filter(is_steady) {
                 found[transfer.lane].push(SlowLink {
                     sender: transfer.sender,
                     receiver: transfer.receiver,

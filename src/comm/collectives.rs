@@ -3,11 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::contract::timers::COLLECTIVES;
 use crate::job::Job;
-use crate::rules::peer::robust::median;
+use crate::stats::median;
 
-/// Timers of collectives over a data-parallel group, the better one first.
-pub const COLLECTIVES: [&str; 2] = ["all-grads-sync", "params-all-gather"];
 /// Factor over the other groups from which a collective tells an end.
 const TELLING_FACTOR: f64 = 1.5;
 

@@ -8,8 +8,8 @@ use super::flows::{Flow, SlowFlow};
 use super::links::{Direction, Link};
 use super::transfers::{Measured, Series};
 use crate::job::Job;
-use crate::rules::peer::robust::median;
-use crate::rules::{Cause, Finding, FindingKind, LinkEvidence, words};
+use crate::stats::median;
+use crate::verdict::{Cause, Finding, FindingKind, LinkEvidence, words};
 
 /// Share of the iterations from the first slow one on that must be slow for it to be the beginning.
 const SHARE_SINCE: f64 = 0.8;

@@ -12,9 +12,9 @@ use rayon::prelude::*;
 
 use super::links::{Direction, Link};
 use super::transfers::{Measured, Series};
-use crate::rules::peer::PeerSettings;
-use crate::rules::peer::SlowSteps;
-use crate::rules::peer::robust::{mad, median, quantile, sorted};
+use crate::stats::{mad, median, quantile, sorted};
+use crate::verdict::Persistence;
+use crate::verdict::SlowSteps;
 
 /// Least factor of a slow transfer over the usual one. Routes through a fabric differ by some ten per cent, and other
 /// traffic comes and goes; half the speed is a fault.
@@ -77,7 +77,7 @@ impl Flow {
 
 /// Judges both directions of every link; flows stand by link, forward first.
 #[must_use]
-pub fn judge(links: &[Link], measured: &[Measured], settings: &PeerSettings) -> Vec<Flow> {
+pub fn judge(links: &[Link], measured: &[Measured], persistence: &Persistence) -> Vec<Flow> {
     let logs: Vec<Vec<f64>> = links
         .par_iter()
         .zip(measured)
@@ -103,7 +103,7 @@ pub fn judge(links: &[Link], measured: &[Measured], settings: &PeerSettings) -> 
         for (place, &flow) in members.iter().enumerate() {
             flows[flow].usual = kind.usual;
             flows[flow].slow = kind
-                .slow(place, settings)
+                .slow(place, persistence)
                 .filter(|slow| fused_agree(&measured[flow / 2], slow, kind.usual));
         }
     }
@@ -216,14 +216,14 @@ impl Comparison {
     }
 
     /// What is known of a row that is slow, lastingly.
-    pub fn slow(&self, flow: usize, settings: &PeerSettings) -> Option<SlowFlow> {
+    pub fn slow(&self, flow: usize, persistence: &Persistence) -> Option<SlowFlow> {
         self.tests.iter().find_map(|test| {
             let excess = test.levels[flow] - test.base;
             if excess.is_nan() || excess <= test.threshold {
                 return None;
             }
             let row = &self.rows[flow];
-            let steps = SlowSteps::of(row, self.base, excess, settings);
+            let steps = SlowSteps::of(row, self.base, excess, persistence);
             if !steps.lasting {
                 return None;
             }

@@ -9,8 +9,8 @@ use super::collectives::Collectives;
 use super::findings::{about, cost_of, when};
 use super::flows::{Comparison, SlowFlow, logs};
 use crate::job::Job;
-use crate::rules::peer::PeerSettings;
-use crate::rules::{Finding, FindingKind, words};
+use crate::verdict::Persistence;
+use crate::verdict::{Finding, FindingKind, words};
 
 /// Groups of each stage, those of several ranks.
 fn by_stage(collectives: &Collectives) -> Vec<Vec<usize>> {
@@ -36,7 +36,7 @@ pub(super) fn findings(
     collectives: &Collectives,
     met: &BTreeSet<usize>,
     step_seconds: f64,
-    settings: &PeerSettings,
+    persistence: &Persistence,
 ) -> Vec<Finding> {
     let Some(timer) = collectives.timer else {
         return Vec::new();
@@ -53,7 +53,7 @@ pub(super) fn findings(
             if members.iter().any(|rank| met.contains(rank)) {
                 continue;
             }
-            if let Some(slow) = comparison.slow(place, settings) {
+            if let Some(slow) = comparison.slow(place, persistence) {
                 findings.push(finding(job, timer, members, &slow, step_seconds));
             }
         }

@@ -15,11 +15,11 @@ use super::arrivals::{SlowLink, slow_links};
 use super::collectives::Collectives;
 use super::findings::{about, cost_of, when};
 use super::flows::{Comparison, SlowFlow, logs};
+use crate::contract::timers::INTERLEAVED_TRANSFERS;
 use crate::job::Job;
-use crate::rules::peer::PeerSettings;
-use crate::rules::peer::robust::median;
-use crate::rules::{Finding, FindingKind, words};
-use crate::source::INTERLEAVED_TIMERS;
+use crate::stats::median;
+use crate::verdict::Persistence;
+use crate::verdict::{Finding, FindingKind, words};
 
 /// How many lanes were compared, and what was found.
 pub(super) fn findings(
@@ -27,7 +27,7 @@ pub(super) fn findings(
     collectives: &Collectives,
     computing: &SlowComputing,
     step_seconds: f64,
-    settings: &PeerSettings,
+    persistence: &Persistence,
 ) -> (usize, Vec<Finding>) {
     let mut lanes = BTreeMap::<(u32, u32), Vec<usize>>::new();
     for (rank, place) in job.topology.places.iter().enumerate() {
@@ -45,13 +45,13 @@ pub(super) fn findings(
         (place.pipeline, place.stage)
     };
     let late: BTreeSet<(u32, u32)> = computing.suspects.iter().map(|&rank| unit(rank)).collect();
-    let told = slow_links(job, &lanes, comparison.usual, settings);
+    let told = slow_links(job, &lanes, comparison.usual, persistence);
     let mut found = Vec::new();
     for (place, lane) in lanes.iter().enumerate() {
         // A stage that computes slowly holds up all calls of its pipeline.
         let is_late = lane.iter().any(|&rank| late.contains(&unit(rank)));
         let links: &[SlowLink] = if is_late { &[] } else { &told[place] };
-        let fused = comparison.slow(place, settings);
+        let fused = comparison.slow(place, persistence);
         let strongest = links.iter().max_by(|a, b| a.slow.extra.total_cmp(&b.slow.extra));
         let Some(slow) = fused.or_else(|| strongest.map(|link| link.slow.clone())) else {
             continue;
@@ -81,7 +81,7 @@ fn shortest_calls(job: &Job, lane: &[usize]) -> Vec<f64> {
     let tables: Vec<_> = job
         .calls
         .iter()
-        .filter(|table| INTERLEAVED_TIMERS.contains(&table.name.as_str()))
+        .filter(|table| INTERLEAVED_TRANSFERS.contains(&table.name.as_str()))
         .collect();
     let usual = |rank: usize, step: usize| median(tables.iter().flat_map(|table| table.of(rank, step).iter().copied()));
     let shortest = |step: usize| lane.iter().map(|&rank| usual(rank, step)).fold(f64::NAN, f64::min);
@@ -153,7 +153,7 @@ fn finding(
 
 /// Fused calls of a rank in an iteration.
 fn usual_calls(job: &Job, lane: &[usize]) -> f64 {
-    let of_interleaved = |name: &String| INTERLEAVED_TIMERS.contains(&name.as_str());
+    let of_interleaved = |name: &String| INTERLEAVED_TRANSFERS.contains(&name.as_str());
     let tables: Vec<_> = job.calls.iter().filter(|table| of_interleaved(&table.name)).collect();
     let Some(&rank) = lane.first() else { return 0.0 };
     let counts =

@@ -28,12 +28,11 @@ use self::findings::Writer;
 use self::flows::Flow;
 use self::transfers::Basis;
 use self::waits::Waits;
-use crate::features::STEP_TIMER;
-use crate::job::Job;
-use crate::rules::Finding;
-use crate::rules::peer::PeerSettings;
-use crate::rules::peer::robust::median;
-use crate::source::INTERLEAVED_TIMERS;
+use crate::contract::timers::INTERLEAVED_TRANSFERS;
+use crate::job::{Job, StepMeasure};
+use crate::stats::median;
+use crate::verdict::Finding;
+use crate::verdict::Persistence;
 
 /// Jobs without links.
 const NO_LINKS: &str = "skipped: one pipeline stage, as far as is known, so no transfers between stages";
@@ -84,16 +83,16 @@ impl SlowComputing {
 
 /// Looks for slow transfers beside what is known of slow computing.
 #[must_use]
-pub fn look(job: &Job, settings: &PeerSettings, computing: &SlowComputing) -> Communication {
+pub fn look(job: &Job, persistence: &Persistence, computing: &SlowComputing) -> Communication {
     if job.topology.pipeline_stages() < 2 {
-        return one_stage(job, settings);
+        return one_stage(job, persistence);
     }
     if is_interleaved(job) {
-        return interleaved(job, settings, computing);
+        return interleaved(job, persistence, computing);
     }
     let links = links::links(job, false);
     let (basis, measured) = transfers::measure(job, &links);
-    let flows = flows::judge(&links, &measured, settings);
+    let flows = flows::judge(&links, &measured, persistence);
     let collectives = Collectives::of(job);
     let waits = waits::waits(job, &links, &measured);
     let writer = Writer {
@@ -115,7 +114,13 @@ pub fn look(job: &Job, settings: &PeerSettings, computing: &SlowComputing) -> Co
         .flat_map(|culprit| &culprit.flows)
         .flat_map(|&flow| [flows[flow].sender, flows[flow].receiver])
         .collect();
-    findings.extend(groups::findings(job, &collectives, &met, writer.step_seconds, settings));
+    findings.extend(groups::findings(
+        job,
+        &collectives,
+        &met,
+        writer.step_seconds,
+        persistence,
+    ));
     Communication {
         told: told(basis, &flows),
         flows,
@@ -125,10 +130,10 @@ pub fn look(job: &Job, settings: &PeerSettings, computing: &SlowComputing) -> Co
 }
 
 /// Nothing but the collectives of data-parallel groups.
-fn one_stage(job: &Job, settings: &PeerSettings) -> Communication {
+fn one_stage(job: &Job, persistence: &Persistence) -> Communication {
     let collectives = Collectives::of(job);
     let step = step_seconds(job, &[]);
-    let findings = groups::findings(job, &collectives, &BTreeSet::new(), step, settings);
+    let findings = groups::findings(job, &collectives, &BTreeSet::new(), step, persistence);
     let groups = groups::compared(&collectives);
     let also = match collectives.timer {
         Some(timer) if groups > 0 => format!("{timer} compared over {groups} data-parallel groups"),
@@ -142,9 +147,9 @@ fn one_stage(job: &Job, settings: &PeerSettings) -> Communication {
 }
 
 /// Fused calls only bound transfers: pipelines are compared as a whole.
-fn interleaved(job: &Job, settings: &PeerSettings, computing: &SlowComputing) -> Communication {
+fn interleaved(job: &Job, persistence: &Persistence, computing: &SlowComputing) -> Communication {
     let collectives = Collectives::of(job);
-    let (compared, findings) = lanes::findings(job, &collectives, computing, step_seconds(job, &[]), settings);
+    let (compared, findings) = lanes::findings(job, &collectives, computing, step_seconds(job, &[]), persistence);
     let told = if compared == 0 {
         "interleaved schedule without single calls of several pipelines: nothing could be compared".to_owned()
     } else {
@@ -167,7 +172,7 @@ fn is_interleaved(job: &Job) -> bool {
                 .timer(name)
                 .is_some_and(|timer| timer.seconds.iter().any(|&seconds| seconds > 0.0))
     };
-    INTERLEAVED_TIMERS.into_iter().any(ran)
+    INTERLEAVED_TRANSFERS.into_iter().any(ran)
 }
 
 fn told(basis: Basis, flows: &[Flow]) -> String {
@@ -187,16 +192,11 @@ fn told(basis: Basis, flows: &[Flow]) -> String {
     format!("{compared} of {measured} transfers compared, {slow} slow, {from}")
 }
 
-/// The usual step: the longest of any rank, the median over the iterations; without a timer of it the longest sum of
-/// what its ranks do.
+/// The usual step, seconds: the median over the iterations; where no timer tells its length the longest sum of what a rank
+/// does in it.
 fn step_seconds(job: &Job, waits: &[Waits]) -> f64 {
-    if let Some(step) = job.timer(STEP_TIMER) {
-        let longest = step
-            .seconds
-            .columns()
-            .into_iter()
-            .map(|column| column.iter().copied().fold(f64::NAN, f64::max));
-        return median(longest);
+    if let (Some(StepMeasure::IntervalTime), seconds) = job.step_seconds() {
+        return median(seconds);
     }
     let sums = waits.iter().map(|waits| waits.compute + waits.transfer + waits.waiting);
     sums.fold(f64::NAN, f64::max)

@@ -1,11 +1,11 @@
 use super::samples::{TRANSFER, job, with_sums_only, with_timer};
 use super::{Communication, SlowComputing, look};
 use crate::job::{CallTable, Job};
-use crate::rules::peer::PeerSettings;
-use crate::rules::{Finding, FindingKind};
+use crate::verdict::Persistence;
+use crate::verdict::{Finding, FindingKind};
 
 fn said(job: &Job) -> Communication {
-    look(job, &PeerSettings::default(), &SlowComputing::default())
+    look(job, &Persistence::default(), &SlowComputing::default())
 }
 
 fn findings(job: &Job) -> Vec<(FindingKind, Vec<u32>)> {
@@ -140,7 +140,7 @@ fn an_end_of_the_pipeline_with_its_only_link_is_told_by_its_collective() {
 fn a_slow_card_explains_its_links_and_no_others() {
     let job = job([4, 4, 1], 20, |sender, _, _| if sender == 5 { 3.0 } else { 1.0 });
     let found = |rank| {
-        look(&job, &PeerSettings::default(), &SlowComputing::of_ranks([rank]))
+        look(&job, &Persistence::default(), &SlowComputing::of_ranks([rank]))
             .findings
             .len()
     };
@@ -148,7 +148,7 @@ fn a_slow_card_explains_its_links_and_no_others() {
     // Not those that may be the other end's.
     let link = job_with_slow_link();
     let found = |ranks| {
-        look(&link, &PeerSettings::default(), &SlowComputing::of_ranks(ranks))
+        look(&link, &Persistence::default(), &SlowComputing::of_ranks(ranks))
             .findings
             .len()
     };

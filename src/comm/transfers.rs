@@ -16,25 +16,17 @@
 use rayon::prelude::*;
 
 use super::links::{Direction, Link};
+use crate::contract::timers::{
+    BACKWARD_RECV, BACKWARD_SEND, BACKWARD_SEND_FORWARD_RECV, FORWARD_RECV, FORWARD_SEND, FORWARD_SEND_BACKWARD_RECV,
+};
 use crate::job::{CallTable, Job, TimerTable};
-use crate::rules::peer::robust::median;
-
-const FORWARD_SEND: &str = "forward-send";
-const FORWARD_RECV: &str = "forward-recv";
-const BACKWARD_SEND: &str = "backward-send";
-const BACKWARD_RECV: &str = "backward-recv";
-/// The plain timers: forward-send, forward-recv, backward-send, backward-recv.
-pub const PLAIN: [&str; 4] = [FORWARD_SEND, FORWARD_RECV, BACKWARD_SEND, BACKWARD_RECV];
-/// The fused timer towards the next stage.
-pub const FUSED_UP: &str = "forward-send-backward-recv";
-/// The fused timer towards the stage before.
-pub const FUSED_DOWN: &str = "backward-send-forward-recv";
+use crate::stats::median;
 
 /// The timers of the upper and the lower end of each series of pairs.
 const SERIES: [(&str, &str); 3] = [
     (FORWARD_SEND, FORWARD_RECV),
     (BACKWARD_RECV, BACKWARD_SEND),
-    (FUSED_UP, FUSED_DOWN),
+    (FORWARD_SEND_BACKWARD_RECV, BACKWARD_SEND_FORWARD_RECV),
 ];
 
 /// A series of pairs.

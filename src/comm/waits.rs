@@ -5,10 +5,9 @@
 
 use super::links::Link;
 use super::transfers::Measured;
+use crate::contract::timers::PASSES;
 use crate::job::Job;
-use crate::rules::peer::robust::mean;
-
-const COMPUTE: [&str; 2] = ["forward-compute", "backward-compute"];
+use crate::stats::mean;
 
 /// A rank's time, seconds an iteration.
 #[derive(Debug, Clone, PartialEq)]
@@ -53,7 +52,7 @@ pub fn waits(job: &Job, links: &[Link], measured: &[Measured]) -> Vec<Waits> {
 }
 
 fn compute(job: &Job, rank: usize) -> f64 {
-    let tables: Vec<_> = COMPUTE.iter().filter_map(|name| job.timer(name)).collect();
+    let tables: Vec<_> = PASSES.iter().filter_map(|name| job.timer(name)).collect();
     let sums = tables.iter().map(|timer| mean(timer.seconds.row(rank).iter().copied()));
     let sum: f64 = sums.filter(|seconds| seconds.is_finite()).sum();
     if tables.is_empty() { f64::NAN } else { sum }

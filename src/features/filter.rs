@@ -6,11 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::aggregate::{Feature, RankFeatures};
-
-/// The step time: equal on all ranks, so it is never clustered.
-pub const STEP_TIMER: &str = "interval-time";
-/// The timers of a rank's own computing.
-pub const COMPUTE_TIMERS: [&str; 3] = ["forward-compute", "backward-compute", "self-attention-linear-qkv"];
+use crate::contract::timers::INTERVAL_TIME;
 
 /// What decides which timers are clustered.
 #[derive(Debug, Clone, PartialEq)]
@@ -108,7 +104,7 @@ pub fn select(timers: Vec<RankFeatures>, rules: &TimerRules) -> Vec<TimerVerdict
 }
 
 fn fate_of(features: &RankFeatures, rules: &TimerRules) -> TimerFate {
-    if features.timer == STEP_TIMER {
+    if features.timer == INTERVAL_TIME {
         return TimerFate::StepTime;
     }
     if rules.pipeline_stages >= 2 && !rules.compute_timers.contains(&features.timer) {
@@ -149,6 +145,7 @@ fn relative_spread(means: impl Iterator<Item = f64>) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::contract::timers::COMPUTING;
 
     fn features(timer: &str, means: &[Option<f64>]) -> RankFeatures {
         let ranks = means
@@ -163,7 +160,7 @@ mod tests {
 
     fn fate(timer: &str, means: &[Option<f64>], pipeline_stages: u32) -> TimerFate {
         let rules = TimerRules {
-            compute_timers: COMPUTE_TIMERS.map(str::to_owned).into(),
+            compute_timers: COMPUTING.map(str::to_owned).into(),
             min_spread: 0.03,
             pipeline_stages,
         };

@@ -8,5 +8,5 @@ mod filter;
 mod scale;
 
 pub use aggregate::{Feature, RankFeatures, aggregate};
-pub use filter::{COMPUTE_TIMERS, STEP_TIMER, TimerFate, TimerRules, TimerVerdict, select};
+pub use filter::{TimerFate, TimerRules, TimerVerdict, select};
 pub use scale::robust_scale;

@@ -1,11 +1,7 @@
 //! Robust scaling of feature columns.
 
 use super::aggregate::Feature;
-
-/// A normal distribution's standard deviation over its median absolute deviation.
-const MAD_TO_SD: f64 = 1.4826;
-/// A normal distribution's interquartile range over its standard deviation.
-const IQR_TO_SD: f64 = 1.349;
+use crate::stats::{IQR_TO_SD, MAD_TO_SD, quantile};
 
 /// Scales each column to (x - median) / spread.
 ///
@@ -52,18 +48,6 @@ fn scale_column(values: &[f64]) -> Vec<f64> {
 /// A spread may be so small that the quotient overflows; the largest float still is far off.
 fn finite(value: f64) -> f64 {
     value.clamp(-f64::MAX, f64::MAX)
-}
-
-/// Linear interpolation between order statistics, as `numpy.percentile`; `sorted` is not empty.
-fn quantile(sorted: &[f64], share: f64) -> f64 {
-    let position = share * (sorted.len() - 1) as f64;
-    let (below, above) = (position.floor() as usize, position.ceil() as usize);
-    let (low, high) = (sorted[below], sorted[above]);
-    if low == high {
-        low
-    } else {
-        low + (high - low) * (position - position.floor())
-    }
 }
 
 fn standard_deviation(values: &[f64]) -> f64 {

@@ -204,9 +204,9 @@ pub(super) fn why_nothing_is_left(id: &str, selection: &Selection, runs: &[Run],
         return format!("job `{id}` has no run `{asked}`; its runs are {}", there.join(", "));
     }
     let took: Vec<String> = [
-        ("outside of --start/--end", quality.outside_time),
-        ("outside of --iterations", quality.outside_iterations),
-        ("in start-up iterations (see --warmup)", quality.warmup),
+        ("outside of the asked time", quality.outside_time),
+        ("outside of the asked iterations", quality.outside_iterations),
+        ("in start-up iterations", quality.warmup),
         ("of iterations that a later run repeated", quality.superseded_by_rerun),
         ("of other runs", quality.other_runs),
         (

@@ -4,8 +4,9 @@
 
 use std::collections::BTreeSet;
 
-use super::collect::{Collector, UNKNOWN_NODE};
+use super::collect::Collector;
 use super::kept::GroupRow;
+use crate::contract::metrics::UNKNOWN_NODE;
 use crate::source::Micros;
 
 /// The node of each rank: that of its latest row in a kept run.

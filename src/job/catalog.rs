@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::collect::{GROUPS, TIMERS};
+use crate::contract::metrics::{GROUPS, TIMERS};
 use crate::source::{Micros, Need, PartStatistics, Rows, Scan, SourceError, SourceFile, TextColumn, scan, timestamp};
 
 /// One job of an input.

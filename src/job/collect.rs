@@ -7,13 +7,9 @@ use super::kept::{GroupRow, Names, RunExtent, StepTallies, StepTally, TimerRows,
 use super::quality::DataQuality;
 use super::sightings::Sightings;
 use super::window::Selection;
+use crate::contract::metrics::{GROUPS, TIMERS, TRACE};
 use crate::source::fate::Bounds;
 use crate::source::{Micros, Need, PartStatistics, Rows, Scan, SourceError};
-
-pub use crate::source::TRACE;
-pub use crate::source::fate::{GROUPS, TIMERS};
-/// The node of a rank whose rows name none.
-pub const UNKNOWN_NODE: &str = "unknown";
 
 /// Gathers the rows of one job; a [`Scan`].
 #[derive(Debug)]

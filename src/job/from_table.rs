@@ -3,11 +3,12 @@
 use std::path::Path;
 
 use super::catalog::{JobEntry, name_ids};
-use super::collect::{Collector, GROUPS, TIMERS};
+use super::collect::Collector;
 use super::columns::{self, Reduction};
 use super::kept::RunExtent;
 use super::window::{IterationRange, Selection};
 use super::{Job, JobError};
+use crate::contract::metrics::{GROUPS, TIMERS};
 use crate::source::clickhouse::{CountedRows, Exported, JobLine, Metrics, Table, Wanted};
 use crate::source::fate::{Fate, WANTED, place};
 use crate::source::{Micros, SourceError, timestamp};

@@ -16,20 +16,25 @@ use std::collections::VecDeque;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::step_time::{StepMeasure, median, step_seconds};
+use super::step_time::StepMeasure;
 use super::{IterationRange, Job};
+use crate::contract::defaults::SLOW_STEPS_IN_A_ROW;
 use crate::source::timestamp;
+use crate::stats::median;
 
-/// Share beyond the baseline from which a step is slow.
-pub const DEFAULT_THRESHOLD: f64 = 0.25;
 /// Normal steps that the baseline remembers.
 const MEMORY: usize = 5;
 /// Times the baseline below which a step is normal.
 const NORMAL: f64 = 1.1;
 /// Slow steps in a row that open a window, and other steps in a row that end it.
-const IN_A_ROW: usize = 5;
-/// Seconds beyond what is usual from which a step or a gap is a stall.
-const STALL_SECONDS: f64 = 60.0;
+const IN_A_ROW: usize = SLOW_STEPS_IN_A_ROW;
+/// Seconds beyond the steps around it from which a step is a stall, if it also takes [`STALL_FACTOR`] times as long.
+const STALL_SECONDS: f64 = 10.0;
+/// Times the steps around it.
+const STALL_FACTOR: f64 = 2.0;
+/// Seconds beyond the step time from which a gap between rows is a stall: rows are stamped when they are written, which may
+/// be late.
+const GAP_SECONDS: f64 = 60.0;
 /// Times the early steps that the late ones take from which the job drifts.
 const DRIFT: f64 = 1.1;
 /// Fewest steps in which a drift is looked for.
@@ -117,18 +122,14 @@ pub struct StepTimes {
 
 /// Finds the slow windows of a job, with what else its step times tell.
 ///
-/// `threshold` is the share beyond the baseline from which a step is slow, above 0; [`DEFAULT_THRESHOLD`] is usual.
+/// `threshold` is the share beyond the baseline from which a step is slow, above 0; [`SLOWDOWN_THRESHOLD`] is usual.
 #[must_use]
 pub fn slow_windows(job: &Job, threshold: f64) -> StepTimes {
-    let (measure, seconds) = step_seconds(job);
-    let known: Vec<usize> = (0..seconds.len()).filter(|&place| seconds[place].is_some()).collect();
-    let steps: Vec<f64> = seconds.iter().flatten().copied().collect();
+    let (measure, seconds) = job.step_seconds();
+    let known: Vec<usize> = (0..seconds.len()).filter(|&place| seconds[place].is_finite()).collect();
+    let steps: Vec<f64> = known.iter().map(|&place| seconds[place]).collect();
     let usual = usual(&steps);
-    let stalled: Vec<bool> = steps
-        .iter()
-        .zip(&usual)
-        .map(|(step, usual)| step - usual > STALL_SECONDS)
-        .collect();
+    let stalled = stalled(&steps, &usual);
     let spans = spans(&steps, &stalled, threshold);
     let quiet: Vec<f64> = (0..steps.len())
         .filter(|&step| !stalled[step] && !spans.iter().any(|span| span.contains(step)))
@@ -138,7 +139,7 @@ pub fn slow_windows(job: &Job, threshold: f64) -> StepTimes {
         .iter()
         .map(|span| {
             let (first, last) = (known[span.first()], known[span.last()]);
-            let slow_seconds = median(span.slow.iter().map(|&step| steps[step])).unwrap_or(f64::NAN);
+            let slow_seconds = median(span.slow.iter().map(|&step| steps[step]));
             SlowWindow {
                 first: job.iterations[first],
                 last: job.iterations[last],
@@ -152,12 +153,47 @@ pub fn slow_windows(job: &Job, threshold: f64) -> StepTimes {
     StepTimes {
         measure,
         steps: steps.len(),
-        baseline_seconds: median(quiet.iter().copied()),
+        baseline_seconds: Some(median(quiet.iter().copied())).filter(|seconds| seconds.is_finite()),
         windows,
         stalls: stalls(job, &known, &steps, &usual, &stalled, threshold),
         restarts: restarts(job),
         drift: drift(&quiet),
     }
+}
+
+/// A step that was far longer than those around it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LongStep {
+    /// Which iteration.
+    pub iteration: i64,
+    /// Seconds that it took.
+    pub seconds: f64,
+    /// Seconds that those around it took.
+    pub usual_seconds: f64,
+}
+
+/// The steps that are stalls, in order.
+#[must_use]
+pub fn long_steps(job: &Job) -> Vec<LongStep> {
+    let (_, seconds) = job.step_seconds();
+    let known: Vec<usize> = (0..seconds.len()).filter(|&place| seconds[place].is_finite()).collect();
+    let steps: Vec<f64> = known.iter().map(|&place| seconds[place]).collect();
+    let usual = usual(&steps);
+    let stalled = stalled(&steps, &usual);
+    (0..steps.len())
+        .filter(|&step| stalled[step])
+        .map(|step| LongStep {
+            iteration: job.iterations[known[step]],
+            seconds: steps[step],
+            usual_seconds: usual[step],
+        })
+        .collect()
+}
+
+/// Whether each step is a stall.
+fn stalled(steps: &[f64], usual: &[f64]) -> Vec<bool> {
+    let is_stall = |(step, usual): (&f64, &f64)| *step > STALL_FACTOR * usual && step - usual > STALL_SECONDS;
+    steps.iter().zip(usual).map(is_stall).collect()
 }
 
 /// The usual length at each step: the median of the five around it.
@@ -166,7 +202,7 @@ fn usual(steps: &[f64]) -> Vec<f64> {
     (0..steps.len())
         .map(|step| {
             let first = step.saturating_sub(width / 2).min(steps.len() - width);
-            median(steps[first..first + width].iter().copied()).unwrap_or(f64::NAN)
+            median(steps[first..first + width].iter().copied())
         })
         .collect()
 }
@@ -215,9 +251,10 @@ fn spans(steps: &[f64], stalled: &[bool], threshold: f64) -> Vec<Span> {
 
 fn walk(steps: &[f64], stalled: &[bool], threshold: f64) -> Vec<Span> {
     let passed = || (0..steps.len()).filter(|&step| !stalled[step]);
-    let Some(start) = median(passed().take(MEMORY).map(|step| steps[step])) else {
+    let start = median(passed().take(MEMORY).map(|step| steps[step]));
+    if start.is_nan() {
         return Vec::new();
-    };
+    }
     // With a threshold below a tenth a slow step must not be normal as well.
     let normal = NORMAL.min(1.0 + threshold);
     let mut memory = VecDeque::from([start; MEMORY]);
@@ -226,7 +263,7 @@ fn walk(steps: &[f64], stalled: &[bool], threshold: f64) -> Vec<Span> {
     let mut baseline = start;
     let mut others = 0;
     for step in passed() {
-        let usual = median(memory.iter().copied()).unwrap_or(start);
+        let usual = median(memory.iter().copied());
         if steps[step] > usual * (1.0 + threshold) {
             if slow.is_empty() {
                 baseline = usual;
@@ -272,7 +309,8 @@ fn stalls(job: &Job, known: &[usize], steps: &[f64], usual: &[f64], stalled: &[b
         let (iterations, seconds) = lapse(pair);
         seconds / iterations
     });
-    let pace = median(paces).unwrap_or_default();
+    // NaN of a single step, which has no neighbour to be far from.
+    let pace = median(paces);
     for (step, pair) in known.windows(2).enumerate() {
         let (iterations, seconds) = lapse(pair);
         let expected = pace.max(usual[step]).max(usual[step + 1]);
@@ -284,7 +322,7 @@ fn stalls(job: &Job, known: &[usize], steps: &[f64], usual: &[f64], stalled: &[b
             });
         // The row of a step is written at its begin or at its end: its length shows before or after it.
         let told = stalled[step] || stalled[step + 1];
-        if beyond > STALL_SECONDS + unseen && !restarted && !told {
+        if beyond > GAP_SECONDS + unseen && !restarted && !told {
             stalls.push(Stall {
                 iteration: job.iterations[pair[1]],
                 seconds: beyond,
@@ -325,8 +363,8 @@ fn drift(steps: &[f64]) -> Option<Drift> {
         return None;
     }
     let part = (steps.len() / 5).max(MEMORY);
-    let first_seconds = median(steps[..part].iter().copied())?;
-    let last_seconds = median(steps[steps.len() - part..].iter().copied())?;
+    let first_seconds = median(steps[..part].iter().copied());
+    let last_seconds = median(steps[steps.len() - part..].iter().copied());
     let factor = last_seconds / first_seconds;
     (factor > DRIFT).then_some(Drift {
         first_seconds,

@@ -2,6 +2,7 @@ use ndarray::Array2;
 
 use super::super::{DataQuality, Run, TimerTable, Topology};
 use super::*;
+use crate::contract::defaults::SLOWDOWN_THRESHOLD;
 
 /// A job of one rank with these steps; an iteration is written when it begins.
 fn job(steps: &[f64]) -> Job {
@@ -51,13 +52,13 @@ fn steps(parts: &[(usize, f64)]) -> Vec<f64> {
 }
 
 fn windows(steps: &[f64]) -> Vec<(i64, i64)> {
-    let found = slow_windows(&job(steps), DEFAULT_THRESHOLD);
+    let found = slow_windows(&job(steps), SLOWDOWN_THRESHOLD);
     found.windows.iter().map(|window| (window.first, window.last)).collect()
 }
 
 #[test]
 fn a_window_in_the_middle_has_its_figures() {
-    let times = slow_windows(&job(&steps(&[(20, 2.0), (10, 3.0), (20, 2.0)])), DEFAULT_THRESHOLD);
+    let times = slow_windows(&job(&steps(&[(20, 2.0), (10, 3.0), (20, 2.0)])), SLOWDOWN_THRESHOLD);
     let [window] = times.windows.as_slice() else {
         panic!("one window: {times:?}");
     };
@@ -113,7 +114,7 @@ fn a_long_step_is_a_stall_wherever_it_is() {
     for at in [0, 12, 23, 39] {
         let mut stalled = steps(&[(20, 2.0), (10, 3.0), (10, 2.0)]);
         stalled[at] += 75.0;
-        let times = slow_windows(&job(&stalled), DEFAULT_THRESHOLD);
+        let times = slow_windows(&job(&stalled), SLOWDOWN_THRESHOLD);
         let [stall] = times.stalls.as_slice() else {
             panic!("one stall at {at}: {times:?}");
         };
@@ -121,16 +122,24 @@ fn a_long_step_is_a_stall_wherever_it_is() {
         assert!((stall.seconds - 75.0).abs() < 1.0, "{stall:?}");
         assert_eq!((times.windows[0].first, times.windows[0].last), (120, 129), "{at}");
     }
-    let mut short = steps(&[(30, 2.0)]);
-    short[12] += 50.0;
-    assert_eq!(slow_windows(&job(&short), DEFAULT_THRESHOLD).stalls, []);
+    let longer_by = |seconds: f64, usual: f64| {
+        let mut steps = steps(&[(30, usual)]);
+        steps[12] += seconds;
+        slow_windows(&job(&steps), SLOWDOWN_THRESHOLD).stalls.len()
+    };
+    assert_eq!((longer_by(30.0, 2.0), longer_by(9.0, 2.0)), (1, 0));
+    assert_eq!(
+        longer_by(30.0, 40.0),
+        0,
+        "a step of less than twice the usual is slow, no stall"
+    )
 }
 
 #[test]
 fn slow_steps_of_minutes_are_slow_and_no_stalls() {
     let times = slow_windows(
         &job(&steps(&[(20, 100.0), (10, 180.0), (20, 100.0)])),
-        DEFAULT_THRESHOLD,
+        SLOWDOWN_THRESHOLD,
     );
     assert_eq!((times.windows.len(), times.stalls), (1, Vec::new()));
 }
@@ -141,7 +150,7 @@ fn a_gap_that_no_step_accounts_for_is_a_stall() {
     late.iteration_times[15..]
         .iter_mut()
         .for_each(|time| *time += 90_000_000);
-    let times = slow_windows(&late, DEFAULT_THRESHOLD);
+    let times = slow_windows(&late, SLOWDOWN_THRESHOLD);
     assert_eq!((times.stalls.len(), times.stalls[0].iteration), (1, 115));
     assert!((times.stalls[0].seconds - 90.0).abs() < 3.0);
 
@@ -150,7 +159,7 @@ fn a_gap_that_no_step_accounts_for_is_a_stall() {
         run("r0", (90, 120), ("2026-01-01 08:00:00", "2026-01-01 08:01:00")),
         run("r1", (115, 129), ("2026-01-01 08:02:30", "2026-01-01 08:03:30")),
     ];
-    let times = slow_windows(&late, DEFAULT_THRESHOLD);
+    let times = slow_windows(&late, SLOWDOWN_THRESHOLD);
     assert_eq!(times.stalls, []);
     let expected = Restart {
         run: "r1".to_owned(),
@@ -174,7 +183,7 @@ fn sampled_iterations_are_measured_by_their_numbers() {
             2_000_000_000
         };
     }
-    let times = slow_windows(&sampled, DEFAULT_THRESHOLD);
+    let times = slow_windows(&sampled, SLOWDOWN_THRESHOLD);
     assert_eq!((times.windows[0].first, times.windows[0].last), (20_000, 29_000));
     assert_eq!(times.stalls, []);
 }
@@ -182,26 +191,29 @@ fn sampled_iterations_are_measured_by_their_numbers() {
 #[test]
 fn creeping_is_drift_and_no_window() {
     let creeping: Vec<f64> = (0..100).map(|step| 2.0 * (1.0 + 0.005 * f64::from(step))).collect();
-    let times = slow_windows(&job(&creeping), DEFAULT_THRESHOLD);
+    let times = slow_windows(&job(&creeping), SLOWDOWN_THRESHOLD);
     assert_eq!(times.windows, []);
     let drift = times.drift.expect("a drift");
     assert!((drift.factor - 1.38).abs() < 0.02, "{drift:?}");
-    assert_eq!(slow_windows(&job(&steps(&[(100, 2.0)])), DEFAULT_THRESHOLD).drift, None);
+    assert_eq!(
+        slow_windows(&job(&steps(&[(100, 2.0)])), SLOWDOWN_THRESHOLD).drift,
+        None
+    );
 }
 
 #[test]
 fn few_steps_none_and_no_timer() {
     for count in 1..=4 {
-        let times = slow_windows(&job(&steps(&[(count, 2.0)])), DEFAULT_THRESHOLD);
+        let times = slow_windows(&job(&steps(&[(count, 2.0)])), SLOWDOWN_THRESHOLD);
         assert_eq!((times.steps, times.windows.len(), times.drift), (count, 0, None));
         assert!(times.baseline_seconds.is_some());
     }
     let mut silent = job(&steps(&[(30, 2.0)]));
     silent.timers.clear();
-    let times = slow_windows(&silent, DEFAULT_THRESHOLD);
+    let times = slow_windows(&silent, SLOWDOWN_THRESHOLD);
     assert_eq!((times.measure, times.steps, times.baseline_seconds), (None, 0, None));
     let empty = job(&[]);
-    assert_eq!(slow_windows(&empty, DEFAULT_THRESHOLD).steps, 0);
+    assert_eq!(slow_windows(&empty, SLOWDOWN_THRESHOLD).steps, 0);
 }
 
 #[test]
@@ -209,7 +221,7 @@ fn steps_that_no_rank_tells_are_passed_over() {
     let mut gappy = steps(&[(20, 2.0), (10, 3.0), (20, 2.0)]);
     gappy[22] = f64::NAN;
     gappy[5] = 0.0;
-    let times = slow_windows(&job(&gappy), DEFAULT_THRESHOLD);
+    let times = slow_windows(&job(&gappy), SLOWDOWN_THRESHOLD);
     assert_eq!(times.steps, 48);
     assert_eq!(
         (

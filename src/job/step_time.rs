@@ -4,11 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Job, TimerTable};
-
-/// The timer of the whole step.
-const WHOLE_STEP: &str = "interval-time";
-/// The timers that stand in for it.
-const PARTS: [&str; 2] = ["forward-compute", "backward-compute"];
+use crate::contract::timers::{INTERVAL_TIME, PASSES};
 
 /// What a step's length was read from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -23,27 +19,30 @@ pub enum StepMeasure {
 
 /// The timers that tell the steps of a job, of those that it `has`.
 pub(super) fn timers(has: impl Fn(&str) -> bool) -> Vec<&'static str> {
-    if has(WHOLE_STEP) {
-        return vec![WHOLE_STEP];
+    if has(INTERVAL_TIME) {
+        return vec![INTERVAL_TIME];
     }
-    PARTS.into_iter().filter(|name| has(name)).collect()
+    PASSES.into_iter().filter(|name| has(name)).collect()
 }
 
-/// Length of each of the job's iterations in seconds, `None` where no rank tells; and what it was read from, `None`
-/// where the job has none of the timers.
-pub(super) fn step_seconds(job: &Job) -> (Option<StepMeasure>, Vec<Option<f64>>) {
-    let names = timers(|name| job.timer(name).is_some());
-    let tables: Vec<&TimerTable> = names.iter().filter_map(|name| job.timer(name)).collect();
-    match names.as_slice() {
-        [] => (None, vec![None; job.iterations.len()]),
-        [WHOLE_STEP] => (Some(StepMeasure::IntervalTime), largest_sums(&tables)),
-        _ => (Some(StepMeasure::Compute), largest_sums(&tables)),
+impl Job {
+    /// Length of each column of the tables in seconds, NaN where no rank tells; and what it was read from, `None` where the
+    /// job has none of the timers. Everything that asks how long a step took asks here.
+    #[must_use]
+    pub fn step_seconds(&self) -> (Option<StepMeasure>, Vec<f64>) {
+        let names = timers(|name| self.timer(name).is_some());
+        let tables: Vec<&TimerTable> = names.iter().filter_map(|name| self.timer(name)).collect();
+        match names.as_slice() {
+            [] => (None, vec![f64::NAN; self.iterations.len()]),
+            [INTERVAL_TIME] => (Some(StepMeasure::IntervalTime), largest_sums(&tables)),
+            _ => (Some(StepMeasure::Compute), largest_sums(&tables)),
+        }
     }
 }
 
 /// The largest sum over the tables of any rank, a value an iteration. A rank that lacks one of the tables' values in
 /// an iteration tells nothing there; 0 is a timer that did not run.
-fn largest_sums(tables: &[&TimerTable]) -> Vec<Option<f64>> {
+fn largest_sums(tables: &[&TimerTable]) -> Vec<f64> {
     let Some(first) = tables.first() else {
         return Vec::new();
     };
@@ -57,18 +56,9 @@ fn largest_sums(tables: &[&TimerTable]) -> Vec<Option<f64>> {
                         .map(|table| Some(table.seconds[(rank, iteration)]).filter(|seconds| *seconds > 0.0))
                         .sum::<Option<f64>>()
                 })
-                .reduce(f64::max)
+                .fold(f64::NAN, f64::max)
         })
         .collect()
-}
-
-/// Median of finite numbers; `None` of none.
-pub(crate) fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
-    let mut sorted: Vec<f64> = values.into_iter().collect();
-    sorted.sort_unstable_by(f64::total_cmp);
-    let upper = *sorted.get(sorted.len() / 2)?;
-    let lower = sorted[(sorted.len() - 1) / 2];
-    Some(lower.midpoint(upper))
 }
 
 #[cfg(test)]
@@ -85,14 +75,13 @@ mod tests {
         };
         let forward = table(array![[1.0, 2.0, f64::NAN, 0.0], [1.5, f64::NAN, 1.0, 0.0]]);
         let backward = table(array![[3.0, 3.0, 1.0, 1.0], [2.0, 9.0, f64::NAN, 1.0]]);
-        assert_eq!(largest_sums(&[&forward]), [Some(1.5), Some(2.0), Some(1.0), None]);
-        assert_eq!(largest_sums(&[&forward, &backward]), [Some(4.0), Some(5.0), None, None]);
-    }
-
-    #[test]
-    fn medians() {
-        assert_eq!(median([]), None);
-        assert_eq!(median([3.0, 1.0, 2.0]), Some(2.0));
-        assert_eq!(median([4.0, 1.0, 2.0, 3.0]), Some(2.5));
+        let known = |tables: &[&TimerTable]| -> Vec<Option<f64>> {
+            let seconds = largest_sums(tables).into_iter();
+            seconds
+                .map(|seconds| Some(seconds).filter(|seconds| seconds.is_finite()))
+                .collect()
+        };
+        assert_eq!(known(&[&forward]), [Some(1.5), Some(2.0), Some(1.0), None]);
+        assert_eq!(known(&[&forward, &backward]), [Some(4.0), Some(5.0), None, None]);
     }
 }

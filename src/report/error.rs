@@ -8,13 +8,13 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum WriteError {
     /// The result folder is there already.
-    #[error("{path} exists; choose another --out, or --force to replace an earlier result folder", path = path.display())]
+    #[error("{path} exists; choose another folder, or ask to replace an earlier result", path = path.display())]
     Exists {
         /// The folder.
         path: PathBuf,
     },
-    /// `--force` on something that is no result folder.
-    #[error("{path} is not a result folder (it holds no summary.json), --force does not replace it", path = path.display())]
+    /// Replacing something that is no result folder.
+    #[error("{path} is not a result folder (it holds no summary.json), so it is never replaced", path = path.display())]
     NotAResult {
         /// The folder.
         path: PathBuf,

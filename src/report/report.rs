@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::summary::{AlgorithmSummary, Asked, RankVotes, Summary, TimerSummary};
 use crate::job::{DataQuality, Job};
-use crate::rules::{Cause, Verdict};
+use crate::rules::Verdict;
+use crate::verdict::Cause;
 
 /// A summary with the labels that its tables hold.
 #[derive(Debug, Clone)]

@@ -8,7 +8,8 @@ use serde::Serialize;
 use crate::features::TimerFate;
 use crate::job::{DataQuality, Job, Run, StepTimes, Topology};
 use crate::rules::peer::unplaced;
-use crate::rules::{Cause, Finding, Rules, RulesSettings, Verdict};
+use crate::rules::{Rules, RulesSettings, Verdict};
+use crate::verdict::{Cause, Finding};
 
 /// Version of the JSON layout; it grows when a field changes its meaning or goes.
 pub const SCHEMA_VERSION: u32 = 2;

@@ -9,7 +9,7 @@ use super::report::folder_name;
 use super::summary::{Summary, TimerSummary};
 use crate::features::TimerFate;
 use crate::job::{Restart, SlowWindow, Stall, StepTimes, TopologyOrigin};
-use crate::rules::{Finding, FindingKind, LinkEvidence, TimerEvidence};
+use crate::verdict::{Finding, FindingKind, LinkEvidence, TimerEvidence};
 
 /// Writes the summary.
 ///

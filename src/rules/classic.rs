@@ -8,11 +8,14 @@ use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{AlgorithmVerdict, Cause, Finding, FindingKind, TimerEvidence, TimerLabels, Verdict, classic_comm, words};
+use super::{AlgorithmVerdict, TimerLabels, Verdict, classic_comm};
 use crate::algos::{self, Algorithm, Space};
 use crate::comm::classic::ClassicThresholds;
-use crate::features::{self, COMPUTE_TIMERS, TimerRules, TimerVerdict};
-use crate::job::{Job, median};
+use crate::contract::timers::{ATTENTION_QKV, COMPUTING};
+use crate::features::{self, TimerRules, TimerVerdict};
+use crate::job::Job;
+use crate::stats::median;
+use crate::verdict::{Cause, Finding, FindingKind, TimerEvidence, words};
 use crate::vote::{self, SlowStepGate, TimerVote};
 
 /// The thresholds of the classic rules.
@@ -35,10 +38,10 @@ pub struct ClassicSettings {
 impl Default for ClassicSettings {
     fn default() -> Self {
         Self {
-            compute_timers: COMPUTE_TIMERS.map(str::to_owned).into(),
+            compute_timers: COMPUTING.map(str::to_owned).into(),
             min_spread: 0.03,
             // Nearly pure matrix work: the strongest sign of a slow GPU.
-            timer_weights: [("self-attention-linear-qkv".to_owned(), 3.0)].into(),
+            timer_weights: [(ATTENTION_QKV.to_owned(), 3.0)].into(),
             gate_factor: 1.3,
             gate_iterations: 10,
             communication: ClassicThresholds::default(),
@@ -144,7 +147,7 @@ fn findings(
             Some((
                 place,
                 timer.features.timer.as_str(),
-                median(means.iter().copied()).unwrap_or(f64::NAN),
+                median(means.iter().copied()),
                 means,
             ))
         })

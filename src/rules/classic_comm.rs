@@ -1,9 +1,9 @@
 //! What the classic rules say of communication.
 
-use super::{Cause, Finding, FindingKind, words};
 use crate::comm::Communication;
 use crate::comm::classic::{ClassicThresholds, Evidence, Place, Worker, may_be_abnormal, workers};
 use crate::job::Job;
+use crate::verdict::{Cause, Finding, FindingKind, words};
 
 /// With fewer stages every rank has one link, which tells nothing of its other end.
 const LEAST_STAGES: u32 = 3;

@@ -3,11 +3,7 @@
 
 pub mod classic;
 mod classic_comm;
-mod finding;
 pub mod peer;
-pub(crate) mod words;
-
-pub use finding::{Finding, FindingKind, LinkEvidence, TimerEvidence};
 
 use std::collections::BTreeSet;
 
@@ -20,6 +16,7 @@ use crate::algos::{Algorithm, Scores};
 use crate::comm::Communication;
 use crate::features::TimerVerdict;
 use crate::job::Job;
+use crate::verdict::{Cause, Finding};
 use crate::vote::RankBallot;
 
 /// A set of rules.
@@ -88,40 +85,6 @@ pub fn judge(job: &Job, settings: &RulesSettings, algorithms: &[&'static dyn Alg
     match settings {
         RulesSettings::Peer(settings) => peer::judge(job, settings, algorithms),
         RulesSettings::Classic(settings) => classic::judge(job, settings, algorithms),
-    }
-}
-
-/// What costs the job most.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Cause {
-    /// Nobody stands out.
-    #[default]
-    None,
-    /// Ranks that compute slowly.
-    Compute,
-    /// Ranks or links that communicate slowly.
-    Network,
-    /// Ranks that wait for their data loader.
-    DataLoading,
-    /// A pipeline stage with more work than the others.
-    StageImbalance,
-    /// Pipelines or ranks that get more data than the others.
-    DataImbalance,
-}
-
-impl Cause {
-    /// The word in the report.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Compute => "compute",
-            Self::Network => "network",
-            Self::DataLoading => "data-loading",
-            Self::StageImbalance => "stage-imbalance",
-            Self::DataImbalance => "data-imbalance",
-        }
     }
 }
 

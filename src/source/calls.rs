@@ -1,35 +1,8 @@
 //! Which rows keep every element of `metric_values`: those of `megatron_timers_trace` that tell of transfers.
 
 use super::rows::TextColumn;
-
-/// Metric name of single calls.
-pub const TRACE: &str = "megatron_timers_trace";
-
-/// The timers around sends and receives between pipeline stages, plain ones first.
-pub const TRANSFER_TIMERS: [&str; 9] = [
-    "forward-send",
-    "forward-recv",
-    "backward-send",
-    "backward-recv",
-    "forward-send-backward-recv",
-    "backward-send-forward-recv",
-    "forward-send-forward-recv",
-    "backward-send-backward-recv",
-    "forward-backward-send-forward-backward-recv",
-];
-
-/// Those that only interleaved schedules have.
-pub const INTERLEAVED_TIMERS: [&str; 3] = [
-    "forward-send-forward-recv",
-    "backward-send-backward-recv",
-    "forward-backward-send-forward-backward-recv",
-];
-
-/// Whether a timer is around transfers between pipeline stages.
-#[must_use]
-pub fn is_transfer(timer: &str) -> bool {
-    TRANSFER_TIMERS.contains(&timer)
-}
+use crate::contract::metrics::TRACE;
+use crate::contract::timers::is_transfer;
 
 /// A list of numbers for each row of a batch, one after the other; empty for a row whose list is not kept.
 #[derive(Debug, Default, Clone)]

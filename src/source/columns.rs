@@ -1,6 +1,6 @@
 //! How much of each row is read, and how many rows at once: an analysis keeps little of a row, a table stores all of it.
 
-use super::rows::{OPTIONAL, REQUIRED, STORED};
+use crate::contract::columns::{OPTIONAL, REQUIRED, STORED};
 
 /// Rows of a batch at most: enough to spread fixed costs, small beside the window.
 const ROWS: usize = 1 << 18;

@@ -8,8 +8,9 @@ use super::bounded::{Bounded, LONGEST};
 use super::calls::{all_of_text_array, keeps_list};
 use super::columns::Columns;
 use super::error::SourceError;
-use super::rows::{OPTIONAL, REQUIRED, Rows, STORED, TextColumn, first_of_text_array, integer_of_text};
+use super::rows::{Rows, TextColumn, first_of_text_array, integer_of_text};
 use super::timestamp;
+use crate::contract::columns::{OPTIONAL, REQUIRED, STORED};
 
 /// Opens a file and reads its header.
 ///

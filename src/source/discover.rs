@@ -6,6 +6,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::error::SourceError;
+use walkdir::{DirEntry, WalkDir};
 
 /// How a file holds its rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,24 +108,21 @@ fn add_named(path: &Path, found: &mut Discovered) -> Result<(), SourceError> {
 
 fn add_folder(folder: &Path, found: &mut Discovered) -> Result<(), SourceError> {
     let before = found.files.len();
-    let mut open = vec![folder.to_owned()];
-    while let Some(folder) = open.pop() {
-        for entry in std::fs::read_dir(&folder).map_err(SourceError::io(&folder))? {
-            let entry = entry.map_err(SourceError::io(&folder))?;
-            let path = entry.path();
-            let hidden = entry.file_name().to_string_lossy().starts_with('.');
-            let kind = entry.file_type().map_err(SourceError::io(&path))?;
-            if hidden {
-                continue;
-            }
-            if kind.is_dir() {
-                open.push(path);
-            } else if path.is_dir() {
-                // A link to a folder is not followed: it may lead back here.
-                found.passed_over.push(path);
-            } else {
-                add_if_known(path, found);
-            }
+    let hidden = |entry: &DirEntry| entry.depth() > 0 && entry.file_name().as_encoded_bytes().starts_with(b".");
+    for entry in WalkDir::new(folder).into_iter().filter_entry(|entry| !hidden(entry)) {
+        let entry = entry.map_err(|error| {
+            let path = error.path().unwrap_or(folder).to_owned();
+            SourceError::io(path)(error.into())
+        })?;
+        if entry.file_type().is_dir() {
+            continue;
+        }
+        let path = entry.into_path();
+        if path.is_dir() {
+            // A link to a folder is not followed: it may lead back here.
+            found.passed_over.push(path);
+        } else {
+            add_if_known(path, found);
         }
     }
     if found.files.len() == before {

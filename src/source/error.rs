@@ -91,7 +91,7 @@ pub enum SourceError {
         there: String,
     },
     /// No job was asked for and the input holds several.
-    #[error("the input holds several jobs, choose one with --job-id: {0}")]
+    #[error("the input holds several jobs, choose one of them: {0}")]
     SeveralJobs(String),
     /// A ClickHouse server that could not be asked, or refused.
     #[error(transparent)]
@@ -99,7 +99,7 @@ pub enum SourceError {
     /// The rows of the window would need a table that is nearly all holes.
     #[error(
         "the window is too sparse to tabulate: {rows} rows spread over {ranks} ranks x {iterations} iterations; \
-         narrow it with --iterations, --start or --end"
+         ask for fewer iterations or less time"
     )]
     TooSparse {
         /// Rows in the window.

@@ -4,13 +4,9 @@
 //! A scan of files asks [`fate`] of every row; the SQL that counts, sums up, sends and exports rows of a table is made of
 //! the same [`RULES`] in the same order. The first rule that a row does not pass decides.
 
-use super::calls::{TRACE, TRANSFER_TIMERS};
 use super::timestamp::Micros;
-
-/// Metric name of durations.
-pub const TIMERS: &str = "megatron_timers";
-/// Metric name of positions in parallel groups.
-pub const GROUPS: &str = "megatron_parallel_group_rank";
+use crate::contract::metrics::{GROUPS, TIMERS, TRACE};
+use crate::contract::timers::TRANSFERS;
 
 /// A metric whose rows are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +40,7 @@ pub const WANTED: [WantedMetric; 3] = [
     WantedMetric {
         name: TRACE,
         windowed: true,
-        lists: Some(&TRANSFER_TIMERS),
+        lists: Some(&TRANSFERS),
         durations: false,
     },
 ];

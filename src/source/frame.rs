@@ -10,8 +10,9 @@ use super::calls::{KeepsLists, Lists, all_of_text_array};
 use super::columns::Columns;
 use super::error::SourceError;
 use super::numbers::Numbers;
-use super::rows::{REQUIRED, Rows, TextColumn, first_of_text_array, integer_of_text, whole};
+use super::rows::{Rows, TextColumn, first_of_text_array, integer_of_text, whole};
 use super::timestamp::{self, Micros};
+use crate::contract::columns::REQUIRED;
 
 /// The columns to ask a file for.
 ///

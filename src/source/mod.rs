@@ -23,12 +23,12 @@ mod rows;
 mod scan;
 pub mod timestamp;
 
-pub use calls::{INTERLEAVED_TIMERS, Lists, TRACE, TRANSFER_TIMERS, is_transfer};
+pub use calls::Lists;
 pub use columns::Columns;
 pub use discover::{Discovered, ENDINGS, Format, SourceFile, discover};
 pub use error::SourceError;
 pub(crate) use frame::rows_of;
 pub use numbers::Numbers;
-pub use rows::{OPTIONAL, REQUIRED, Rows, STORED, TextColumn};
+pub use rows::{Rows, TextColumn};
 pub use scan::{Need, PartStatistics, Scan, scan};
 pub use timestamp::Micros;

@@ -14,8 +14,9 @@ use super::calls::{all_of_text_array, keeps_list};
 use super::columns::Columns;
 use super::discover::SourceFile;
 use super::error::SourceError;
-use super::rows::{REQUIRED, Rows, TextColumn, first_of_text_array, integer_of_text, whole};
+use super::rows::{Rows, TextColumn, first_of_text_array, integer_of_text, whole};
 use super::timestamp;
+use crate::contract::columns::REQUIRED;
 
 /// What some editors write before the first letter.
 const BYTE_ORDER_MARK: char = '\u{feff}';

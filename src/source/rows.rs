@@ -86,8 +86,8 @@ pub struct Rows {
     pub rerun_uuid: Option<TextColumn>,
     /// First element of `metric_values`: seconds for a timer, position for a group. Empty when only keys were read.
     pub value: Numbers<f64>,
-    /// All of `metric_values` where a row tells the single calls of a transfer ([`TRANSFER_TIMERS`](super::TRANSFER_TIMERS)
-    /// in [`TRACE`](super::TRACE) rows), seconds; no element for other rows. Of every row where
+    /// All of `metric_values` where a row tells the single calls of a transfer ([`TRANSFERS`](crate::contract::timers::TRANSFERS)
+    /// in [`TRACE`](crate::contract::metrics::TRACE) rows), seconds; no element for other rows. Of every row where
     /// [`Columns::Stored`](super::Columns::Stored) are read.
     pub calls: Lists,
     /// Cluster of the machine; only where [`Columns::Stored`](super::Columns::Stored) are read.
@@ -115,21 +115,6 @@ impl Rows {
         self.value.len() == self.len()
     }
 }
-
-/// The columns of the contract that must be there.
-pub const REQUIRED: [&str; 7] = [
-    "timestamp",
-    "job",
-    "metric_name",
-    "subname",
-    "rank",
-    "iteration",
-    "metric_values",
-];
-/// The columns that may be missing.
-pub const OPTIONAL: [&str; 2] = ["node", "rerun_uuid"];
-/// Further ones that may be missing, which a table stores and no analysis needs.
-pub const STORED: [&str; 2] = ["cluster", "attributes"];
 
 /// A whole number from a float: data frames turn integers with a gap into floats.
 #[must_use]

@@ -14,7 +14,7 @@ pub enum SweepError {
         path: PathBuf,
     },
     /// The folder holds something else.
-    #[error("{path} holds files and is no folder of a sweep (it has no sweep.json); choose another --out", path = path.display())]
+    #[error("{path} holds files and is no folder of a sweep (it has no sweep.json); choose another folder", path = path.display())]
     NotASweep {
         /// The folder.
         path: PathBuf,
@@ -28,7 +28,7 @@ pub enum SweepError {
         source: std::io::Error,
     },
     /// An earlier ledger that can't be read.
-    #[error("failed to read {path}: {reason}; sweep without --resume", path = path.display())]
+    #[error("failed to read {path}: {reason}; sweep without resuming", path = path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,

@@ -2,7 +2,6 @@
 
 use std::cmp::Ordering;
 
-use crate::features::STEP_TIMER;
 use crate::job::{Job, TimerTable};
 
 /// Each rank's compute time over the slowest iterations, against the fastest rank's.
@@ -17,11 +16,10 @@ pub struct SlowStepGate {
 impl SlowStepGate {
     /// Measures every rank in the `iterations` slowest steps.
     ///
-    /// The step time is the largest `interval-time` of any rank, or where the job has no such timer the largest sum
-    /// of the clustered timers. `factor` is how many times the fastest rank's compute time is needed to stay slow.
+    /// The step time is that of [`Job::step_seconds`]. `factor` is how many times the fastest rank's compute time is needed to stay slow.
     #[must_use]
     pub fn measure(job: &Job, clustered: &[&TimerTable], iterations: usize, factor: f64) -> Self {
-        let slowest = slowest_iterations(&step_seconds(job, clustered), iterations);
+        let slowest = slowest_iterations(&job.step_seconds().1, iterations);
         let seconds = (0..job.ranks.len())
             .map(|rank| {
                 known_sum(
@@ -58,23 +56,6 @@ impl SlowStepGate {
     }
 }
 
-/// The step time of each iteration; negative infinity where nothing tells it.
-fn step_seconds(job: &Job, clustered: &[&TimerTable]) -> Vec<f64> {
-    let step = job.timer(STEP_TIMER);
-    let on_rank = |rank: usize, iteration: usize| match step {
-        Some(step) => step.seconds[(rank, iteration)],
-        None => known_sum(clustered.iter().map(|timer| timer.seconds[(rank, iteration)])),
-    };
-    let mut slowest = vec![f64::NEG_INFINITY; job.iterations.len()];
-    for rank in 0..job.ranks.len() {
-        for (iteration, slowest) in slowest.iter_mut().enumerate() {
-            // `max` passes over the NaN of a missing row.
-            *slowest = slowest.max(on_rank(rank, iteration));
-        }
-    }
-    slowest
-}
-
 /// The sum of what is there; NaN where nothing is.
 fn known_sum(values: impl Iterator<Item = f64>) -> f64 {
     values
@@ -86,7 +67,7 @@ fn known_sum(values: impl Iterator<Item = f64>) -> f64 {
 /// Positions of the largest step times; of equal ones the earlier.
 fn slowest_iterations(steps: &[f64], count: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..steps.len())
-        .filter(|&iteration| steps[iteration] > f64::NEG_INFINITY)
+        .filter(|&iteration| steps[iteration].is_finite())
         .collect();
     order.sort_by(|&a, &b| steps[b].total_cmp(&steps[a]).then(a.cmp(&b)));
     order.truncate(count);
@@ -108,7 +89,7 @@ mod tests {
     #[test]
     fn the_earlier_of_equal_steps_counts() {
         assert_eq!(slowest_iterations(&[1.0, 3.0, 2.0, 3.0, 3.0], 2), [1, 3]);
-        assert_eq!(slowest_iterations(&[1.0, f64::NEG_INFINITY], 5), [0]);
+        assert_eq!(slowest_iterations(&[1.0, f64::NAN], 5), [0]);
     }
 
     #[test]

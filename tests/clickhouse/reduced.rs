@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use mt_detector::comm::collectives::COLLECTIVES;
+use mt_detector::contract::timers::COLLECTIVES;
+use mt_detector::contract::timers::is_transfer;
 use mt_detector::features;
 use mt_detector::job::{Job, LEAST_COLUMNS, Reduction, Selection, load, load_table};
 use mt_detector::source::clickhouse::{Address, ServerSettings, Table};
-use mt_detector::source::{discover, is_transfer};
+use mt_detector::source::discover;
 use serde_json::{Value, json};
 
 use crate::common::Workdir;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::ClassicThresholds;
-use crate::comm::transfers::{FUSED_DOWN, FUSED_UP, PLAIN};
+use crate::contract::timers::{BACKWARD_SEND_FORWARD_RECV, FORWARD_SEND_BACKWARD_RECV, PLAIN_TRANSFERS};
 use crate::job::{CallTable, Job};
 
 /// How much of a worker's calls its last values are.
@@ -50,7 +50,9 @@ pub(super) struct Iteration<'a> {
 
 impl<'a> Iteration<'a> {
     pub fn new(job: &'a Job, step: usize) -> Self {
-        let timers = PLAIN.into_iter().chain([FUSED_UP, FUSED_DOWN]);
+        let timers = PLAIN_TRANSFERS
+            .into_iter()
+            .chain([FORWARD_SEND_BACKWARD_RECV, BACKWARD_SEND_FORWARD_RECV]);
         let table = |name: &'static str| Some((name, job.calls.iter().find(|table| table.name == name)?));
         Self {
             job,
@@ -130,7 +132,8 @@ impl<'a> Iteration<'a> {
         for &(timer, table) in &self.tables {
             for rank in self.ranks() {
                 let stage = self.job.topology.places[rank].stage;
-                let fused_end = (timer == FUSED_UP && stage == 0) || (timer == FUSED_DOWN && stage == last_stage);
+                let fused_end = (timer == FORWARD_SEND_BACKWARD_RECV && stage == 0)
+                    || (timer == BACKWARD_SEND_FORWARD_RECV && stage == last_stage);
                 let calls = table
                     .of(rank, self.step)
                     .iter()

@@ -218,7 +218,7 @@ mod tests {
     fn two_stages_compare_slow_iterations_with_fast_ones() {
         let timed = |factor: f64| {
             let job = job([2, 2, 1], 12, |_, _, _| 1.0);
-            let job = with_timer(job, crate::features::STEP_TIMER, |_, step| 1.0 + step as f64);
+            let job = with_timer(job, crate::contract::timers::INTERVAL_TIME, |_, step| 1.0 + step as f64);
             with_timer(
                 job,
                 "forward-send",

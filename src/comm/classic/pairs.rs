@@ -1,9 +1,9 @@
 //! Two stages: slow iterations against fast ones.
 
-use crate::comm::transfers::{FUSED_DOWN, FUSED_UP, PLAIN};
-use crate::features::STEP_TIMER;
+use crate::contract::timers::{BACKWARD_SEND_FORWARD_RECV, FORWARD_SEND_BACKWARD_RECV, PLAIN_TRANSFERS};
 use crate::job::Job;
-use crate::rules::peer::robust::mean;
+use crate::stats::mean;
+use crate::stats::random::Random;
 
 /// How many pairs are drawn, and from which seed.
 const PAIRS: usize = 3;
@@ -16,9 +16,9 @@ const SHARE: f64 = 0.25;
 #[must_use]
 pub fn may_be_abnormal(job: &Job, threshold: f64) -> Vec<(usize, f64)> {
     let pairs = draw(job);
-    let tables: Vec<_> = PLAIN
+    let tables: Vec<_> = PLAIN_TRANSFERS
         .into_iter()
-        .chain([FUSED_UP, FUSED_DOWN])
+        .chain([FORWARD_SEND_BACKWARD_RECV, BACKWARD_SEND_FORWARD_RECV])
         .filter_map(|name| job.timer(name))
         .collect();
     let spent = |rank: usize, step: usize| {
@@ -42,16 +42,10 @@ pub fn may_be_abnormal(job: &Job, threshold: f64) -> Vec<(usize, f64)> {
 
 /// Positions of (fast, slow) iterations.
 fn draw(job: &Job) -> Vec<(usize, usize)> {
-    let Some(step) = job.timer(STEP_TIMER) else {
-        return Vec::new();
-    };
-    let mut order: Vec<(f64, usize)> = (0..job.iterations.len())
-        .map(|place| {
-            (
-                step.seconds.column(place).iter().copied().fold(f64::NAN, f64::max),
-                place,
-            )
-        })
+    let (_, seconds) = job.step_seconds();
+    let mut order: Vec<(f64, usize)> = seconds
+        .into_iter()
+        .zip(0..)
         .filter(|(seconds, _)| seconds.is_finite())
         .collect();
     order.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
@@ -59,13 +53,8 @@ fn draw(job: &Job) -> Vec<(usize, usize)> {
     if order.len() < 2 {
         return Vec::new();
     }
-    let mut state = SEED;
-    let mut below = |end: usize| {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        ((state >> 33) as usize) % end
-    };
+    let mut random = Random::stream(SEED, "pairs of iterations", &[]);
+    let mut below = |end: usize| random.below(end);
     (0..PAIRS)
         .map(|_| (order[below(share)].1, order[order.len() - 1 - below(share)].1))
         .collect()

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Evidence, links_of};
 use crate::comm::links::Link;
-use crate::comm::transfers::{FUSED_DOWN, FUSED_UP, PLAIN};
+use crate::contract::timers::{BACKWARD_SEND_FORWARD_RECV, FORWARD_SEND_BACKWARD_RECV, PLAIN_TRANSFERS};
 
 /// What the cross-validation makes of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,20 +34,20 @@ pub struct Worker {
 
 /// Which of a rank's links a timer is about: that to the next stage or that to the one before.
 fn side(timer: &str) -> usize {
-    let [forward_send, _, _, backward_recv] = PLAIN;
-    usize::from(![forward_send, backward_recv, FUSED_UP].contains(&timer))
+    let [forward_send, _, _, backward_recv] = PLAIN_TRANSFERS;
+    usize::from(![forward_send, backward_recv, FORWARD_SEND_BACKWARD_RECV].contains(&timer))
 }
 
 /// The timer of the other end.
 fn partner(timer: &str) -> &'static str {
-    let [forward_send, forward_recv, backward_send, backward_recv] = PLAIN;
+    let [forward_send, forward_recv, backward_send, backward_recv] = PLAIN_TRANSFERS;
     match timer {
         t if t == forward_send => forward_recv,
         t if t == forward_recv => forward_send,
         t if t == backward_send => backward_recv,
         t if t == backward_recv => backward_send,
-        t if t == FUSED_UP => FUSED_DOWN,
-        _ => FUSED_UP,
+        t if t == FORWARD_SEND_BACKWARD_RECV => BACKWARD_SEND_FORWARD_RECV,
+        _ => FORWARD_SEND_BACKWARD_RECV,
     }
 }
 

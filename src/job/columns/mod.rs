@@ -19,9 +19,10 @@ use super::quality::DataQuality;
 use super::reduced::{DurationSums, Reduced};
 use super::runs::Runs;
 use super::window::Selection;
+use crate::contract::timers::TRANSFERS;
 use crate::source::clickhouse::{Columns, CountedRows, Table, Tally, Wanted, sent};
 use crate::source::fate::place;
-use crate::source::{Micros, SourceError, TRANSFER_TIMERS};
+use crate::source::{Micros, SourceError};
 
 /// How much of the work on its rows is left to the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,7 +135,7 @@ pub(super) fn load(
         )?;
         window.steps.iterations.clone()
     } else {
-        let transferring = table.iterations_with(wanted, place::TIMERS, &TRANSFER_TIMERS)?;
+        let transferring = table.iterations_with(wanted, place::TIMERS, &TRANSFERS)?;
         let samples = samples(&window, length, &transferring);
         pull_sampled(table, wanted, counted, &samples, &mut collector, progress)?;
         samples

@@ -11,10 +11,10 @@ use super::super::topology::Topology;
 use super::joined;
 use super::slab::{Slab, Taken};
 use super::window::CountedWindow;
-use crate::comm::collectives::COLLECTIVES;
+use crate::contract::timers::{COLLECTIVES, is_transfer};
+use crate::source::SourceError;
 use crate::source::clickhouse::{Columns, RankColumns, RankRows, Stands, Table, Wanted};
 use crate::source::fate::place;
-use crate::source::{SourceError, is_transfer};
 
 /// Rows that one query passes on at most: what the server's memory holds.
 const ROWS_AT_ONCE: usize = 1 << 22;

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use super::super::rank_order::{DEFAULT_ORDER, Layout, ORDERS, OrderError, Sizes};
+use crate::contract::rank_order::{DEFAULT_ORDER, Layout, ORDERS, OrderError, Sizes};
 
 /// Sizes and order of the parallel groups as the caller states them; `None` where it does not.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -60,7 +60,7 @@ impl TopologyFlags {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum TopologyError {
     /// A size that the rows contradict.
-    #[error("--{group} {flag} but the job's megatron_parallel_group_rank rows say {group} {rows}")]
+    #[error("{group} {flag} was asked for, but the job's megatron_parallel_group_rank rows say {group} {rows}")]
     Size {
         /// The group.
         group: &'static str,
@@ -71,7 +71,7 @@ pub enum TopologyError {
     },
     /// A rank that the rows place elsewhere.
     #[error(
-        "the order {order} (--order) puts rank {rank} at {group} {flags} but the job's megatron_parallel_group_rank \
+        "the order {order} puts rank {rank} at {group} {flags} but the job's megatron_parallel_group_rank \
          rows say {group} {rows}"
     )]
     Position {
@@ -95,7 +95,7 @@ pub enum TopologyError {
         world: u64,
     },
     /// A data-parallel size alone where several sizes could make up for the rest.
-    #[error("--dp {dp} leaves {rest} ranks to each replica of the job's {world}; add --tp or --pp")]
+    #[error("dp {dp} leaves {rest} ranks to each replica of the job's {world}; tp or pp is needed too")]
     Open {
         /// The stated size.
         dp: u32,
@@ -105,9 +105,9 @@ pub enum TopologyError {
         world: u64,
     },
     /// An order or expert-parallel size for a job of which no size is known.
-    #[error("--order and --ep place no rank by themselves; add --tp, --pp, --dp or --cp")]
+    #[error("an order and ep place no rank by themselves; tp, pp, dp or cp is needed too")]
     NoSizes,
     /// An order that does not fit the sizes.
-    #[error("--order: {0} (allowed: {allowed})", allowed = ORDERS)]
+    #[error("the order does not fit: {0} (allowed: {allowed})", allowed = ORDERS)]
     Order(#[from] OrderError),
 }

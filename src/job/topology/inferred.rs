@@ -8,21 +8,19 @@ use std::collections::BTreeMap;
 
 use super::super::assemble::TimerTable;
 use super::{Place, Topology, TopologyOrigin};
-use crate::source::INTERLEAVED_TIMERS;
+use crate::contract::timers::{
+    ATTENTION_QKV, BACKWARD_COMPUTE, BACKWARD_RECV, BACKWARD_SEND, BACKWARD_SEND_FORWARD_RECV, FORWARD_COMPUTE,
+    FORWARD_RECV, FORWARD_SEND, FORWARD_SEND_BACKWARD_RECV, INTERLEAVED_TRANSFERS, INTERVAL_TIME,
+};
 
 /// Timers that only a rank with a stage before its own has.
-const FROM_BEFORE: [&str; 3] = ["forward-recv", "backward-send", "backward-send-forward-recv"];
+const FROM_BEFORE: [&str; 3] = [FORWARD_RECV, BACKWARD_SEND, BACKWARD_SEND_FORWARD_RECV];
 /// Timers that only a rank with a stage after its own has.
-const FROM_AFTER: [&str; 3] = ["forward-send", "backward-recv", "forward-send-backward-recv"];
+const FROM_AFTER: [&str; 3] = [FORWARD_SEND, BACKWARD_RECV, FORWARD_SEND_BACKWARD_RECV];
 /// Timers that tensor-parallel peers leave together, the more telling first.
-const COMPUTE: [&str; 2] = ["backward-compute", "forward-compute"];
+const COMPUTE: [&str; 2] = [BACKWARD_COMPUTE, FORWARD_COMPUTE];
 /// Timers that are written alone too: next to no others, the absence of point-to-point timers tells nothing.
-const ALONE: [&str; 4] = [
-    "backward-compute",
-    "forward-compute",
-    "interval-time",
-    "self-attention-linear-qkv",
-];
+const ALONE: [&str; 4] = [BACKWARD_COMPUTE, FORWARD_COMPUTE, INTERVAL_TIME, ATTENTION_QKV];
 
 /// Share of the ranks whose timers must fit the stages.
 const STAGES_FIT: f64 = 0.9;
@@ -66,7 +64,7 @@ pub(super) fn infer(ranks: &[u32], timers: &[TimerTable]) -> Option<Topology> {
     let written = ranks;
     let ranks: &[u32] = &written.iter().map(|rank| rank / stride).collect::<Vec<_>>();
     let world = u64::from(*ranks.last()?) + 1;
-    if fires(&INTERLEAVED_TIMERS).contains(&true) {
+    if fires(&INTERLEAVED_TRANSFERS).contains(&true) {
         return None;
     }
     let ends: Vec<(bool, bool)> = fires(&FROM_BEFORE).into_iter().zip(fires(&FROM_AFTER)).collect();

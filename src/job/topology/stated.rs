@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::rank_order::{DEFAULT_ORDER, Layout, Sizes};
 use super::inferred::stride;
 use super::{Place, Resolved, Topology, TopologyError, TopologyFlags, TopologyOrigin};
+use crate::contract::rank_order::{DEFAULT_ORDER, Layout, Sizes};
 
 /// The axes of the dense grid, in the order of every array here.
 const AXES: [&str; 4] = ["tp", "cp", "dp", "pp"];

@@ -101,12 +101,12 @@ fn rows_and_flags_must_agree() {
     let error = of(&flags(2, 4, None)).expect_err("two stages");
     assert_eq!(
         error.to_string(),
-        "--pp 4 but the job's megatron_parallel_group_rank rows say pp 2"
+        "pp 4 was asked for, but the job's megatron_parallel_group_rank rows say pp 2"
     );
     let error = of(&flags(2, 2, Some("tp-pp-dp"))).expect_err("another order");
     assert_eq!(
         error.to_string(),
-        "the order tp-pp-dp (--order) puts rank 2 at dp 0 but the job's megatron_parallel_group_rank rows say dp 1"
+        "the order tp-pp-dp puts rank 2 at dp 0 but the job's megatron_parallel_group_rank rows say dp 1"
     );
     assert!(matches!(of(&flags(2, 2, Some("tp-dp"))), Err(TopologyError::Order(_))));
 }

@@ -1,15 +1,16 @@
 //! From what was measured to findings that people read.
 
 use super::loader::SlowLoader;
-use super::passing::{LongStep, Spell};
+use super::passing::Spell;
 use super::reference::Reference;
 use super::replica::HeavyReplica;
 use super::structure::{HeavyStage, UnevenData};
 use super::suspects::Suspect;
-use super::units::{LOADER, Units};
+use super::units::Units;
 use super::votes::Votes;
-use crate::job::Job;
-use crate::rules::{Cause, Finding, FindingKind, TimerEvidence, words};
+use crate::contract::timers::BATCH_GENERATOR;
+use crate::job::{Job, LongStep};
+use crate::verdict::{Cause, Finding, FindingKind, TimerEvidence, words};
 
 /// What findings of one job share.
 pub(super) struct Writer<'a> {
@@ -180,8 +181,8 @@ impl Writer<'_> {
     }
 
     fn loading(&self, loader: &SlowLoader) -> Option<TimerEvidence> {
-        use super::robust::{low_median, mean};
-        let timer = self.job.timer(LOADER)?;
+        use crate::stats::{low_median, mean};
+        let timer = self.job.timer(BATCH_GENERATOR)?;
         let seconds = |rank: usize| {
             let ran = timer.seconds.row(rank);
             mean(ran.iter().copied().filter(|&seconds| seconds > 0.0))
@@ -196,7 +197,7 @@ impl Writer<'_> {
         };
         let (mean_seconds, reference_seconds) = (seconds(loader.rank), low_median(units.map(longest)));
         (mean_seconds.is_finite() && reference_seconds.is_finite()).then(|| TimerEvidence {
-            timer: LOADER.to_owned(),
+            timer: BATCH_GENERATOR.to_owned(),
             mean_seconds,
             reference_seconds,
             factor: mean_seconds / reference_seconds,
@@ -264,13 +265,13 @@ impl Writer<'_> {
     /// A stall.
     pub fn long_step(&self, step: &LongStep) -> Finding {
         let mut finding = self.finding(FindingKind::Stall, Cause::None);
-        let iteration = self.job.steps().iterations[step.step];
-        finding.factor = Some(step.factor);
+        let iteration = step.iteration;
+        finding.factor = Some(step.seconds / step.usual_seconds);
         finding.slow_iterations = Some(1);
         (finding.first_iteration, finding.last_iteration) = (Some(iteration), Some(iteration));
         finding.says = format!(
             "iteration {iteration} took {:.1} s longer than usual on all ranks",
-            step.seconds
+            step.seconds - step.usual_seconds
         );
         finding
     }

@@ -4,9 +4,9 @@
 //! does not open, they may be the majority (half a job on one bad switch or power feed), and the level is that of the
 //! rows below the gap. `O(n log n)`.
 
-use super::robust::{low_median, mad, median};
 use super::rows::grouped;
-use super::settings::{PeerSettings, Step};
+use super::settings::{Ablation, PeerSettings};
+use crate::stats::{low_median, mad, median};
 
 /// Fewer peers than this need a gap twice as wide.
 const MANY: usize = 6;
@@ -19,7 +19,7 @@ pub(super) fn level_of(means: &[f64], nodes: &[u32], standard_error: f64, settin
     let usual = low_median(means.iter().copied());
     let mut order: Vec<usize> = (0..means.len()).filter(|&row| means[row].is_finite()).collect();
     let count = order.len();
-    if count < 3 || !settings.takes(Step::Majority) {
+    if count < 3 || !settings.uses(Ablation::Majority) {
         return (usual, above);
     }
     order.sort_unstable_by(|&a, &b| means[a].total_cmp(&means[b]));

@@ -5,10 +5,10 @@
 //! for load. Where no load exists nothing is removed: removing it anyway would let one stage's spell leak into its
 //! neighbour when a pipeline has two. `O(rows x iterations)` and a sort a row.
 
-use super::robust::{low_median, mad, mean, median, width};
 use super::rows::RowPlaces;
-use super::settings::{PeerSettings, Step};
+use super::settings::{Ablation, PeerSettings};
 use super::table::Table;
+use crate::stats::{low_median, mad, mean, median, width};
 
 /// Deviations beyond this many standard deviations count as that many.
 const WINSORISED_AT: f64 = 2.5;
@@ -50,7 +50,7 @@ pub(super) fn together<'a>(pairs: impl Iterator<Item = (&'a [f64], &'a [f64])>) 
 
 /// Takes the load of each pipeline out of the rows (log); false and untouched where there is none to tell.
 pub(super) fn remove_pipeline_load(rows: &mut Table, places: &RowPlaces, settings: &PeerSettings) -> bool {
-    if !settings.takes(Step::PipelineLoad)
+    if !settings.uses(Ablation::PipelineLoad)
         || places.pipelines.len() < 2
         || places.pipelines.iter().all(|rows| rows.len() < 2)
     {

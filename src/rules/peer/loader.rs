@@ -1,10 +1,10 @@
 //! Slow data loaders: a unit whose `batch-generator` takes longer than its peers', as a share of the computing.
 
-use super::normal::exceeded_with;
-use super::robust::{low_median, mad, mean, median, trimmed};
 use super::settings::PeerSettings;
 use super::table::Table;
 use super::units::{RankTimes, Units};
+use crate::stats::exceeded_with;
+use crate::stats::{low_median, mad, mean, median, trimmed};
 
 /// Least lasting spread of the loaders' share.
 const LEAST_SPREAD: f64 = 0.003;
@@ -88,7 +88,8 @@ fn slow_loader(
     let slow: Vec<bool> = share.iter().map(|share| *share > 0.5 * excess).collect();
     let count = slow.iter().filter(|&&slow| slow).count();
     // A short window can't show as many.
-    let enough = share.len() < 2 * settings.least_slow_columns() || count >= settings.least_slow_columns();
+    let enough = share.len() < 2 * settings.persistence.least_slow_columns()
+        || count >= settings.persistence.least_slow_columns();
     if count == 0 || !enough {
         return None;
     }

@@ -12,17 +12,13 @@
 //! times are divided by one power of two, so that their unit can't.
 
 mod findings;
-mod lasting;
-pub use lasting::SlowSteps;
 mod level;
 mod load;
 mod loader;
-mod normal;
 mod own;
 mod passing;
 mod reference;
 mod replica;
-pub(crate) mod robust;
 mod rows;
 #[cfg(test)]
 mod samples;
@@ -35,7 +31,7 @@ mod units;
 pub(crate) mod unplaced;
 mod votes;
 
-pub use settings::{PeerSettings, Step};
+pub use settings::{Ablation, PeerSettings};
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -45,13 +41,15 @@ use self::loader::Loaders;
 use self::reference::Reference;
 use self::rows::RowPlaces;
 use self::suspects::Evidence;
-use self::units::{COMPUTE, LOADER, RankTimes, Units};
+use self::units::{RankTimes, Units};
 use self::votes::Votes;
-use super::{Cause, Finding, FindingKind, Verdict};
+use super::Verdict;
 use crate::algos::Algorithm;
 use crate::comm::{self, Communication, SlowComputing};
-use crate::features::{self, RankFeatures, STEP_TIMER, TimerFate, TimerVerdict};
-use crate::job::Job;
+use crate::contract::timers::{BATCH_GENERATOR, COMPUTING, INTERVAL_TIME};
+use crate::features::{self, RankFeatures, TimerFate, TimerVerdict};
+use crate::job::{Job, long_steps};
+use crate::verdict::{Cause, Finding, FindingKind};
 
 /// Applies the peer rules; the algorithms vote on the suspects.
 #[must_use]
@@ -60,7 +58,7 @@ pub fn judge(job: &Job, settings: &PeerSettings, algorithms: &[&'static dyn Algo
     let unplaced = unplaced::stages_are_unknown(job);
     let places = if unplaced {
         Cow::Owned(unplaced::everybody_alone(job.ranks.len()))
-    } else if !settings.takes(Step::Peers) {
+    } else if !settings.uses(Ablation::Peers) {
         Cow::Owned(unplaced::everybody_a_peer(job.ranks.len()))
     } else {
         Cow::Borrowed(&job.topology.places)
@@ -79,7 +77,7 @@ pub fn judge(job: &Job, settings: &PeerSettings, algorithms: &[&'static dyn Algo
     if unplaced {
         findings = unplaced::without_names(findings);
     }
-    let mut communication = comm::look(job, settings, &slow_computing(job, &findings));
+    let mut communication = comm::look(job, &settings.persistence, &slow_computing(job, &findings));
     communication.told += &sampled(job, &communication);
     acquit_groups_that_wait(&mut findings, &communication.findings);
     findings.extend(communication.findings.iter().cloned());
@@ -108,7 +106,7 @@ fn look(
     let evidence = Evidence::gather(units, times, rank_places, settings);
     let mut suspects = evidence.suspects(units, &rank_places.nodes, settings);
     let heavy_replicas = replica::heavy_replicas(&mut suspects, units, &evidence, &rank_places.nodes);
-    let votes = if suspects.is_empty() || !settings.takes(Step::Vote) {
+    let votes = if suspects.is_empty() || !settings.uses(Ablation::Vote) {
         Votes::nobody(job.ranks.len(), algorithms)
     } else {
         Votes::cast(votes::saturated(&evidence, units, &suspects), algorithms)
@@ -131,8 +129,7 @@ fn look(
     findings.extend(uneven_data.map(|data| write.uneven_data(&data)));
     let spells = passing::spells(&evidence, &suspects, settings);
     findings.extend(spells.iter().map(|spell| write.spell(spell)));
-    let long_steps = passing::long_steps(job.steps(), settings);
-    findings.extend(long_steps.iter().map(|step| write.long_step(step)));
+    findings.extend(long_steps(job.steps()).iter().map(|step| write.long_step(step)));
     (findings, votes)
 }
 
@@ -144,7 +141,7 @@ fn sampled(job: &Job, communication: &Communication) -> String {
         return String::new();
     }
     let unread = if job.quality.trace_rows > 0 && job.quality.trace_rows_used == 0 {
-        ", and the single calls are too many to be read; a narrower window or --reduce local reads them"
+        ", and the single calls are too many to be read; a narrower window, or reading every row, reads them"
     } else {
         ""
     };
@@ -255,9 +252,9 @@ fn node_codes(nodes: &[String]) -> Vec<u32> {
 fn timers(job: &Job) -> Vec<TimerVerdict> {
     let verdict = |features: RankFeatures| {
         let name = features.timer.as_str();
-        let fate = if name == STEP_TIMER {
+        let fate = if name == INTERVAL_TIME {
             TimerFate::StepTime
-        } else if features.covered() > 0 && (COMPUTE.contains(&name) || name == LOADER) {
+        } else if features.covered() > 0 && (COMPUTING.contains(&name) || name == BATCH_GENERATOR) {
             TimerFate::Compared {
                 ranks: features.covered(),
             }

@@ -5,10 +5,10 @@
 
 use super::level::{level_below, level_of};
 use super::load::remove_pipeline_load;
-use super::robust::{mad, mean, median, width};
 use super::rows::RowPlaces;
 use super::settings::PeerSettings;
 use super::table::Table;
+use crate::stats::{mad, mean, median, width};
 
 /// The log of how many times faster than its stage's usual a whole step can be: a nanosecond would outweigh all other
 /// steps of a row.

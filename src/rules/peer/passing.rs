@@ -1,11 +1,8 @@
-//! What has passed: units far above their own usual for a few steps, and steps far longer than their neighbours.
-//! Neither names a rank.
+//! What has passed: units far above their own usual for a few steps. It names nobody.
 
-use super::robust::median;
 use super::settings::PeerSettings;
 use super::suspects::{Evidence, Suspect};
-use crate::features::STEP_TIMER;
-use crate::job::Job;
+use crate::stats::median;
 
 /// Fewest steps of a spell.
 const LEAST_STEPS: usize = 2;
@@ -27,7 +24,7 @@ pub(super) fn spells(evidence: &Evidence, suspects: &[Suspect], settings: &PeerS
     let about = own.factors.about_row_medians();
     let found = about.map(|unit, cells| {
         let steps: Vec<usize> = (0..cells.len()).filter(|&step| cells[step] > floor).collect();
-        (steps.len() >= LEAST_STEPS.div_ceil(settings.column)).then(|| Spell {
+        (steps.len() >= LEAST_STEPS.div_ceil(settings.column())).then(|| Spell {
             unit,
             excess: median(steps.iter().map(|&step| cells[step])),
             steps,
@@ -40,43 +37,10 @@ pub(super) fn spells(evidence: &Evidence, suspects: &[Suspect], settings: &PeerS
     spells
 }
 
-/// A long step.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct LongStep {
-    /// The step, by place.
-    pub step: usize,
-    /// Seconds beyond the usual step.
-    pub seconds: f64,
-    /// Over the usual step.
-    pub factor: f64,
-}
-
-/// Steps of more than twice the usual and more than [`PeerSettings::stall_seconds`] beyond it.
-pub(super) fn long_steps(job: &Job, settings: &PeerSettings) -> Vec<LongStep> {
-    let Some(timer) = job.timer(STEP_TIMER) else {
-        return Vec::new();
-    };
-    let taken: Vec<f64> = timer
-        .seconds
-        .columns()
-        .into_iter()
-        .map(|column| median(column.iter().copied().filter(|&seconds| seconds > 0.0)))
-        .collect();
-    let usual = median(taken.iter().copied());
-    (0..taken.len())
-        .filter(|&step| taken[step] > 2.0 * usual && taken[step] > usual + settings.stall_seconds)
-        .map(|step| LongStep {
-            step,
-            seconds: taken[step] - usual,
-            factor: taken[step] / usual,
-        })
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::samples::{job, verdict, with_steps};
-    use crate::rules::{Cause, FindingKind};
+    use crate::verdict::{Cause, FindingKind};
 
     #[test]
     fn a_spell_is_told_and_names_nobody() {

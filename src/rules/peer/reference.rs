@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::robust::{mean, median};
 use super::suspects::Suspect;
-use super::units::{COMPUTE, Units};
+use super::units::Units;
+use crate::contract::timers::COMPUTING;
 use crate::job::Job;
-use crate::rules::TimerEvidence;
+use crate::stats::{mean, median};
+use crate::verdict::TimerEvidence;
 
 /// Compares suspects with the ranks of their stage that are none; keeps what several suspects share.
 pub(super) struct Reference<'a> {
@@ -39,7 +40,7 @@ impl<'a> Reference<'a> {
         let (from, to) = (suspect.score.from, suspect.score.to);
         let stage = self.units.places.stage_of[suspect.unit];
         let mut timers = Vec::new();
-        for (place, name) in COMPUTE.into_iter().enumerate() {
+        for (place, name) in COMPUTING.into_iter().enumerate() {
             let seconds = self.seconds(name, &suspect.ranks, |step| (from..to).contains(&step));
             let peers = match self.known.get(&(place, stage, from, to)) {
                 Some(&known) => known,

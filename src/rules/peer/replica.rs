@@ -1,10 +1,10 @@
 //! A pipeline that is slow in every stage: one replica gets more data in every step, unless its units fill slow nodes.
 //! Its GPUs are not at fault.
 
-use super::robust::median;
 use super::rows::grouped;
 use super::suspects::{Evidence, Suspect};
 use super::units::Units;
+use crate::stats::median;
 
 /// A replica with lastingly more work.
 #[derive(Debug, Clone, PartialEq)]
@@ -112,7 +112,7 @@ impl NodeRanks {
 #[cfg(test)]
 mod tests {
     use super::super::samples::{job, verdict};
-    use crate::rules::{Cause, FindingKind};
+    use crate::verdict::{Cause, FindingKind};
 
     #[test]
     fn a_replica_with_more_data_names_nobody() {

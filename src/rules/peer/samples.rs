@@ -2,10 +2,9 @@
 
 use ndarray::Array2;
 
-use super::units::{BACKWARD, FORWARD, QKV};
 use super::{PeerSettings, judge};
 use crate::algos::registry;
-use crate::features::STEP_TIMER;
+use crate::contract::timers::{ATTENTION_QKV, BACKWARD_COMPUTE, FORWARD_COMPUTE, INTERVAL_TIME};
 use crate::job::{DataQuality, Job, Place, TimerTable, Topology, TopologyOrigin};
 use crate::rules::Verdict;
 
@@ -26,7 +25,11 @@ pub(super) fn job(stages: u32, pipelines: u32, iterations: usize, own: impl Fn(u
             seconds * own(rank as u32, step) * (1.0 + 0.03 * draw())
         }),
     };
-    let timers = vec![timer(BACKWARD, 2.0), timer(FORWARD, 1.0), timer(QKV, 0.1)];
+    let timers = vec![
+        timer(BACKWARD_COMPUTE, 2.0),
+        timer(FORWARD_COMPUTE, 1.0),
+        timer(ATTENTION_QKV, 0.1),
+    ];
     let place = |&rank: &u32| Place {
         stage: rank / pipelines,
         pipeline: rank % pipelines,
@@ -59,7 +62,7 @@ pub(super) fn job(stages: u32, pipelines: u32, iterations: usize, own: impl Fn(u
 /// The job with the step time of all ranks.
 pub(super) fn with_steps(mut job: Job, seconds: impl Fn(usize) -> f64) -> Job {
     job.timers.push(TimerTable {
-        name: STEP_TIMER.to_owned(),
+        name: INTERVAL_TIME.to_owned(),
         seconds: Array2::from_shape_fn((job.ranks.len(), job.iterations.len()), |(_, step)| seconds(step)),
     });
     job.timers.sort_by(|a, b| a.name.cmp(&b.name));

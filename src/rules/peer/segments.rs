@@ -5,10 +5,10 @@
 //! lasting spread of healthy peers and the standard error of the mean leave by chance, over all rows and segments,
 //! with probability [`PeerSettings::false_alarm_rate`]. `O(rows x iterations)` and three sorts a row.
 
-use super::normal::{exceeded_with, student};
 use super::own::OwnFactors;
-use super::robust::{MAD_TO_SD, kept, low_median, mean, median, trimmed};
-use super::settings::{PeerSettings, Step};
+use super::settings::{Ablation, PeerSettings};
+use crate::stats::{MAD_TO_SD, kept, low_median, mean, median, trimmed};
+use crate::stats::{exceeded_with, student};
 
 /// Fewest iterations in which a change point is looked for.
 const LEAST_ITERATIONS: usize = 12;
@@ -61,8 +61,8 @@ impl Score {
 pub(super) fn score(own: &OwnFactors, settings: &PeerSettings) -> Vec<Score> {
     let iterations = own.factors.columns();
     let changes = own.factors.map(|_, cells| {
-        if settings.takes(Step::ChangePoint) {
-            change_point(cells, LEAST_PART.div_ceil(settings.column).max(LEAST_COLUMNS))
+        if settings.uses(Ablation::ChangePoint) {
+            change_point(cells, LEAST_PART.div_ceil(settings.column()).max(LEAST_COLUMNS))
         } else {
             NO_CHANGE
         }
@@ -75,7 +75,7 @@ pub(super) fn score(own: &OwnFactors, settings: &PeerSettings) -> Vec<Score> {
         let (at, jump) = changes[row];
         let alone = own.is_alone(row);
         let (began, ended) = (at > 0 && jump > 0.0, at > 0 && jump < 0.0);
-        let covers = at as f64 >= settings.lasting_share * iterations as f64;
+        let covers = at as f64 >= settings.persistence.lasting_share * iterations as f64;
         let (early, late) = (before.excess[row], after.excess[row]);
         let margin = whole.excess[row] / whole.threshold[row];
         let up = began && (alone || early < 0.5 * late && late / after.threshold[row] > margin);
@@ -144,7 +144,7 @@ impl Segment {
         let of_spread = quantile * (1.0 + 1.5 / count);
         let thresholds = |spread: f64| -> Vec<f64> {
             let noise = |row: usize| (of_spread * spread).hypot(of_error * own.standard_error(steps[row]));
-            if !settings.takes(Step::NoiseFloor) {
+            if !settings.uses(Ablation::NoiseFloor) {
                 return vec![settings.effect_floor; excess.len()];
             }
             let of_row = |row: usize| settings.effect_floor.max(noise(row) * (1.0 + 1.0 / peers[row]).sqrt());

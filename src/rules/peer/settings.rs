@@ -2,14 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use clap::ValueEnum;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A step of the peer rules that can be left out, to see what it buys.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema, ValueEnum)]
+use crate::verdict::Persistence;
+
+/// A part of the peer rules that can be left out, to see what it buys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Step {
+pub enum Ablation {
     /// Comparing ranks with those of their own stage: without it all ranks are peers.
     Peers,
     /// Taking a pipeline's load out of its ranks' times.
@@ -37,12 +38,9 @@ pub struct PeerSettings {
     /// segments), were it normal. Calls that now and then take twice as long make heavier tails: of 1,000 simulated
     /// healthy jobs at most one names somebody.
     pub false_alarm_rate: f64,
-    /// Share of the window that a fault which ended must cover.
-    pub lasting_share: f64,
-    /// Share of the window that a fault which comes and goes must cover, if it shows in three of four quarters.
-    pub flaky_share: f64,
-    /// Slow iterations that make a fault: five in a row open a slow window.
-    pub least_slow_iterations: usize,
+    /// What lasts.
+    #[serde(flatten)]
+    pub persistence: Persistence,
     /// Least lasting spread of peers: guards against a spread that is small by luck.
     pub least_spread: f64,
     /// Usual lasting spread of peers (silicon, cooling, place in the rack).
@@ -65,44 +63,67 @@ pub struct PeerSettings {
     pub loader_floor: f64,
     /// Least excess of a rank over its own usual that is a transient.
     pub transient_floor: f64,
-    /// Seconds beyond the usual step that make a stall, if the step also takes twice as long.
-    pub stall_seconds: f64,
-    /// Steps that are left out; none but for the benchmark.
-    pub without: BTreeSet<Step>,
-    /// Iterations that a column of the tables stands for: a property of the job, not a threshold.
-    #[serde(skip)]
-    #[schemars(skip)]
-    pub column: usize,
+    /// Parts that are left out; none but for the benchmark.
+    pub without: BTreeSet<Ablation>,
+}
+
+impl Ablation {
+    /// Every part, in the order in which the rules use them.
+    pub const ALL: [Self; 8] = [
+        Self::Peers,
+        Self::PipelineLoad,
+        Self::ChangePoint,
+        Self::Persistence,
+        Self::Majority,
+        Self::NoiseFloor,
+        Self::Agreement,
+        Self::Vote,
+    ];
+
+    /// The word in settings and reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Peers => "peers",
+            Self::PipelineLoad => "pipeline-load",
+            Self::ChangePoint => "change-point",
+            Self::Persistence => "persistence",
+            Self::Majority => "majority",
+            Self::NoiseFloor => "noise-floor",
+            Self::Agreement => "agreement",
+            Self::Vote => "vote",
+        }
+    }
 }
 
 impl PeerSettings {
-    /// Whether a step is taken.
+    /// Whether a part is used.
     #[must_use]
-    pub fn takes(&self, step: Step) -> bool {
-        !self.without.contains(&step)
+    pub fn uses(&self, part: Ablation) -> bool {
+        !self.without.contains(&part)
     }
 
     /// The settings for tables whose columns stand for so many iterations each.
     #[must_use]
     pub fn for_columns_of(mut self, iterations: usize) -> Self {
-        self.column = iterations.max(1);
+        self.persistence = self.persistence.for_columns_of(iterations);
         self
     }
 
-    /// [`PeerSettings::least_slow_iterations`] in columns.
+    /// Iterations that a column of the tables stands for.
     #[must_use]
-    pub fn least_slow_columns(&self) -> usize {
-        self.least_slow_iterations.div_ceil(self.column)
+    pub fn column(&self) -> usize {
+        self.persistence.column
     }
 
-    /// The settings without some steps.
+    /// The settings without some parts.
     #[must_use]
-    pub fn without(mut self, steps: impl IntoIterator<Item = Step>) -> Self {
-        self.without.extend(steps);
-        if !self.takes(Step::Persistence) {
+    pub fn without(mut self, parts: impl IntoIterator<Item = Ablation>) -> Self {
+        self.without.extend(parts);
+        if !self.uses(Ablation::Persistence) {
             self.trim = 0.0;
         }
-        if !self.takes(Step::Agreement) {
+        if !self.uses(Ablation::Agreement) {
             self.agreement = f64::NEG_INFINITY;
         }
         self
@@ -114,9 +135,7 @@ impl Default for PeerSettings {
         Self {
             effect_floor: 0.025,
             false_alarm_rate: 3e-5,
-            lasting_share: 1.0 / 3.0,
-            flaky_share: 0.2,
-            least_slow_iterations: 5,
+            persistence: Persistence::default(),
             least_spread: 0.005,
             usual_spread: 0.007,
             usual_spread_peers: 4.0,
@@ -127,9 +146,7 @@ impl Default for PeerSettings {
             stage_floor: 0.08,
             loader_floor: 0.1,
             transient_floor: 0.25,
-            stall_seconds: 10.0,
             without: BTreeSet::new(),
-            column: 1,
         }
     }
 }

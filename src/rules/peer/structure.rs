@@ -1,12 +1,12 @@
 //! What is uneven about the job itself: stages with more work, data that varies from pipeline to pipeline.
 
 use super::load::{together, winsorised};
-use super::normal::exceeded_with;
-use super::robust::{mad, mean_in_any_order, median};
 use super::settings::PeerSettings;
 use super::suspects::Evidence;
 use super::table::Table;
 use super::units::Units;
+use crate::stats::exceeded_with;
+use crate::stats::{mad, mean_in_any_order, median};
 
 /// Up to this many units a step's usual is a clipped mean: with so few it wastes less than the median.
 const FEW_UNITS: usize = 4;
@@ -64,7 +64,7 @@ pub(super) fn uneven_data(units: &Units, settings: &PeerSettings) -> Option<Unev
     let (covariance, correlation) = together((0..count).map(|unit| (forward.row(unit), backward.row(unit))));
     let freedom = forward.columns() as f64 * (count - 1) as f64;
     // The mean of a column varies less than its iterations do.
-    let covariance = covariance * settings.column as f64;
+    let covariance = covariance * settings.column() as f64;
     let varies = covariance > settings.load_floor * settings.load_floor
         && correlation > settings.load_correlation + 1.5 / freedom.sqrt();
     varies.then(|| {
@@ -120,7 +120,7 @@ fn deviations(seconds: &Table) -> Table {
 #[cfg(test)]
 mod tests {
     use super::super::samples::{job, verdict};
-    use crate::rules::Cause;
+    use crate::verdict::Cause;
 
     #[test]
     fn long_batches_are_uneven_data_and_noise_is_not() {

@@ -5,14 +5,14 @@
 
 use std::collections::BTreeMap;
 
-use super::lasting::SlowSteps;
 use super::own::OwnFactors;
-use super::robust::{low_median, mean, trimmed};
 use super::rows::RowPlaces;
 use super::segments::{Score, centred, score};
-use super::settings::{PeerSettings, Step};
+use super::settings::{Ablation, PeerSettings};
 use super::table::Table;
 use super::units::{RankTimes, Units};
+use crate::stats::{low_median, mean, trimmed};
+use crate::verdict::SlowSteps;
 
 /// How a unit without peers must stand out by qkv alone, in thresholds.
 const ALONE_BY_QKV: f64 = 1.5;
@@ -163,7 +163,12 @@ impl Evidence {
             .copied()
             .max_by(|&a, &b| ranks.scores[a].excess.total_cmp(&ranks.scores[b].excess))?;
         let score = ranks.scores[worst];
-        let steps = SlowSteps::of(ranks.own.factors.row(worst), score.base, score.excess, settings);
+        let steps = SlowSteps::of(
+            ranks.own.factors.row(worst),
+            score.base,
+            score.excess,
+            &settings.persistence,
+        );
         Some(Suspect {
             unit,
             ranks: hit,
@@ -189,7 +194,7 @@ impl Evidence {
                 ranks,
                 one_of,
                 score,
-                steps: SlowSteps::of(factors, score.base, score.excess, settings),
+                steps: SlowSteps::of(factors, score.base, score.excess, &settings.persistence),
             })
         };
         if self.timers.is_none() {
@@ -197,7 +202,7 @@ impl Evidence {
         }
         let mut suspects: Vec<Suspect> = (0..units.len())
             .filter_map(suspect)
-            .filter(|suspect| suspect.steps.lasting || !settings.takes(Step::Persistence))
+            .filter(|suspect| suspect.steps.lasting || !settings.uses(Ablation::Persistence))
             .collect();
         if let Some(ranks) = &self.ranks {
             complete_nodes(&mut suspects, units, nodes, ranks);

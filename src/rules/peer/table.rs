@@ -4,7 +4,7 @@
 
 use rayon::prelude::*;
 
-use super::robust::median;
+use crate::stats::median;
 
 /// Rows x iterations, row after row.
 #[derive(Debug, Clone)]

@@ -4,20 +4,12 @@
 //! The loader's time is not the GPU's: one tensor-parallel rank loads and the rest wait for its broadcast inside
 //! forward, so the longest loader time of the members is taken out. `O(ranks x iterations)` and a sort a cell.
 
-use super::robust::median;
 use super::rows::{RowPlaces, grouped};
 use super::table::Table;
+use crate::contract::timers::{ATTENTION_QKV, BACKWARD_COMPUTE, BATCH_GENERATOR, COMPUTING, FORWARD_COMPUTE};
 use crate::job::Job;
 use crate::job::Place;
-
-/// The timers that are used, by name.
-pub(super) const FORWARD: &str = "forward-compute";
-pub(super) const BACKWARD: &str = "backward-compute";
-/// Nearly pure matrix work between two kernels: a rank's own even inside a tensor-parallel group.
-pub(super) const QKV: &str = "self-attention-linear-qkv";
-pub(super) const LOADER: &str = "batch-generator";
-/// Timers that judge computing, without the loader.
-pub(super) const COMPUTE: [&str; 3] = [FORWARD, BACKWARD, QKV];
+use crate::stats::median;
 
 /// Least share of forward that may be left without the loader's time; below it the two do not belong together.
 const LEAST_FORWARD: f64 = 0.05;
@@ -36,7 +28,7 @@ pub(super) struct RankTimes {
 impl RankTimes {
     /// Takes the tables of a job.
     pub fn of(job: &Job) -> Self {
-        let largest = COMPUTE
+        let largest = COMPUTING
             .iter()
             .filter_map(|name| job.timer(name))
             .flat_map(|timer| timer.seconds.iter().copied())
@@ -57,10 +49,10 @@ impl RankTimes {
             table.has_values().then_some(table)
         };
         Self {
-            forward: table(FORWARD),
-            backward: table(BACKWARD),
-            qkv: table(QKV),
-            loader: table(LOADER),
+            forward: table(FORWARD_COMPUTE),
+            backward: table(BACKWARD_COMPUTE),
+            qkv: table(ATTENTION_QKV),
+            loader: table(BATCH_GENERATOR),
         }
     }
 

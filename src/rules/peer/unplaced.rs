@@ -4,14 +4,14 @@
 //! Each rank is compared with itself alone: one that became slower is a suspect, for the ranks that wait for it
 //! inside their passes become slower too.
 
+use crate::contract::timers::is_transfer;
 use crate::job::{Job, Place, TopologyOrigin};
-use crate::rules::{Finding, FindingKind};
-use crate::source::is_transfer;
+use crate::verdict::{Finding, FindingKind};
 
 /// Why nobody is named.
 pub(crate) const WHY: &str = "the job has several pipeline stages, and nothing tells which rank is in which: no \
-                              megatron_parallel_group_rank rows, and timers as those of interleaved schedules; give \
-                              --pp (and --tp, --dp, --order) to compare ranks with their peers";
+                              megatron_parallel_group_rank rows, and timers as those of interleaved schedules; \
+                              given the parallel sizes (pp, tp, dp) ranks can be compared with their peers";
 
 /// Whether the job has pipeline stages that are not known.
 #[must_use]
@@ -64,7 +64,7 @@ mod tests {
     use super::super::samples::{job, verdict};
     use super::*;
     use crate::job::TimerTable;
-    use crate::rules::Cause;
+    use crate::verdict::Cause;
 
     fn interleaved(own: impl Fn(u32, usize) -> f64) -> Job {
         let mut job = job(4, 4, 40, own);

@@ -7,11 +7,11 @@
 
 use rayon::prelude::*;
 
-use super::robust::{mean, median};
 use super::suspects::{Evidence, Suspect};
 use super::units::Units;
 use crate::algos::{self, Algorithm, Clustering, Row, Space};
 use crate::rules::{AlgorithmVerdict, TimerLabels};
+use crate::stats::{mean, median};
 use crate::vote::RankBallot;
 
 /// Where the evidence is clipped, in thresholds.

@@ -69,7 +69,7 @@ fn tls(settings: &ServerSettings) -> Result<ClientConfig, Failure> {
         Some(file) => builder.with_root_certificates(authorities(file)?),
         None => builder.with_native_roots().map_err(|error| {
             Failure::Setup(format!(
-                "the system's certificates can't be read ({error}); name a --ca-file"
+                "the system's certificates can't be read ({error}); name a file of authorities"
             ))
         })?,
     }
@@ -78,7 +78,7 @@ fn tls(settings: &ServerSettings) -> Result<ClientConfig, Failure> {
 
 fn authorities(file: &Path) -> Result<RootCertStore, Failure> {
     let shown = file.display();
-    let unreadable = |reason: String| Failure::Setup(format!("--ca-file {shown}: {reason}"));
+    let unreadable = |reason: String| Failure::Setup(format!("the file of authorities {shown}: {reason}"));
     let mut roots = RootCertStore::empty();
     let certificates = CertificateDer::pem_file_iter(file).map_err(|error| unreadable(error.to_string()))?;
     for certificate in certificates {

@@ -123,38 +123,41 @@ impl Failure {
         let table = settings.table_name();
         match self {
             Self::Refused { code, .. } => match code {
-                516 | 192 | 193 | 194 => "check --user and the password (--password-file or CLICKHOUSE_PASSWORD)".to_owned(),
+                516 | 192 | 193 | 194 => "check the user and the password".to_owned(),
                 497 => format!("the user needs the right to do this on {table}"),
                 164 => "the user is read-only: commands that write need another user".to_owned(),
-                60 => "check --table and --database".to_owned(),
-                81 => "check --database".to_owned(),
+                60 => "check the names of table and database".to_owned(),
+                81 => "check the name of the database".to_owned(),
                 16 | 36 | 47 => format!("{table} is not laid out as expected; `schema` prints the layout"),
                 158 | 159 | 160 | 241 | 307 | 396 => {
-                    "the server's limits end the query: narrow the window with --iterations, --start and --end, or have them raised"
+                    "the server's limits end the query: ask for fewer iterations or less time, or have them raised"
                         .to_owned()
                 }
                 394 => "somebody ended the query on the server".to_owned(),
                 code if PASSING.contains(code) => "the server is overloaded or not whole: try later".to_owned(),
                 _ => "see the server's log for this code".to_owned(),
             },
-            Self::Gateway(_) => "check --clickhouse-url, and the proxy on the way to the server".to_owned(),
+            Self::Gateway(_) => "check the address, and the proxy on the way to the server".to_owned(),
             Self::Network(text) if text.contains("certificate") => {
-                "the server's certificate is not trusted: name its authority with --ca-file".to_owned()
+                "the server's certificate is not trusted: name the file of its authority".to_owned()
             }
             Self::Network(_) => {
-                "check that the server runs and that --clickhouse-url names its HTTP port (8123, https 8443)".to_owned()
+                "check that the server runs and that the address names its HTTP port (8123, https 8443)".to_owned()
             }
-            Self::Cut { .. } => "the server or a proxy ends answers early, or replicas differ: look at their logs".to_owned(),
-            Self::Deadline(_) => "narrow the window, or allow more with --query-timeout".to_owned(),
+            Self::Cut { .. } => {
+                "the server or a proxy ends answers early, or replicas differ: look at their logs".to_owned()
+            }
+            Self::Deadline(_) => "narrow the window, or allow a query more time".to_owned(),
             Self::Text(_) => "find the rows with isValidUTF8 and mend or drop them".to_owned(),
             Self::Unreadable(_) => "is this the HTTP port of a ClickHouse server?".to_owned(),
             Self::Layout(_) => "`mt-detector schema` prints the layout".to_owned(),
             Self::Torn(_) => "run the command again".to_owned(),
             Self::Miscopied { .. } => {
-                "the job's rows changed meanwhile: drop the copy and replay the job when nobody writes it any more".to_owned()
+                "the job's rows changed meanwhile: drop the copy and replay the job when nobody writes it any more"
+                    .to_owned()
             }
             Self::File(_) => "check the place and the space of the file".to_owned(),
-            Self::Setup(_) => "see `--help` for the flags of the connection".to_owned(),
+            Self::Setup(_) => "see the settings of the connection".to_owned(),
         }
     }
 

@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use super::error::Failure;
 use super::session::Attempt;
-use crate::source::{OPTIONAL, REQUIRED};
+use crate::contract::columns::{OPTIONAL, REQUIRED};
 
 /// A null integer on the wire: no rank, iteration or time has this value.
 pub(super) const NULL: i64 = i64::MIN;

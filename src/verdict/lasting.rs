@@ -1,0 +1,153 @@
+//! Whether a row's slowness lasts: in a third of the window, or still at its end, or coming back again and again.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::contract::defaults::SLOW_STEPS_IN_A_ROW;
+
+/// Share of the excess from which a step is slow.
+const SLOW_FROM: f64 = 0.5;
+
+/// What lasts, and so is a fault.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Persistence {
+    /// Share of the window that a fault which ended must cover.
+    pub lasting_share: f64,
+    /// Share of the window that a fault which comes and goes must cover, if it shows in three of four quarters.
+    pub flaky_share: f64,
+    /// Slow iterations that make a fault: five in a row open a slow window.
+    pub least_slow_iterations: usize,
+    /// Iterations that a column of the tables stands for: a property of the job, not a threshold.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub column: usize,
+}
+
+impl Persistence {
+    /// [`Persistence::least_slow_iterations`] in columns.
+    #[must_use]
+    pub fn least_slow_columns(&self) -> usize {
+        self.least_slow_iterations.div_ceil(self.column)
+    }
+
+    /// The same for tables whose columns stand for so many iterations each.
+    #[must_use]
+    pub fn for_columns_of(mut self, iterations: usize) -> Self {
+        self.column = iterations.max(1);
+        self
+    }
+}
+
+impl Default for Persistence {
+    fn default() -> Self {
+        Self {
+            lasting_share: 1.0 / 3.0,
+            flaky_share: 0.2,
+            least_slow_iterations: SLOW_STEPS_IN_A_ROW,
+            column: 1,
+        }
+    }
+}
+
+/// The slow steps of a row.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SlowSteps {
+    /// Whether each step is slow.
+    pub slow: Vec<bool>,
+    /// Whether they make a lasting fault.
+    pub lasting: bool,
+    /// Whether any lies in the last quarter of the window.
+    pub recent: bool,
+}
+
+impl SlowSteps {
+    /// Looks at a row's own factors (log), less `base`, of which `excess` is usual when it is slow.
+    pub fn of(factors: &[f64], base: f64, excess: f64, persistence: &Persistence) -> Self {
+        let slow: Vec<bool> = factors
+            .iter()
+            .map(|factor| factor - base > SLOW_FROM * excess)
+            .collect();
+        let steps = slow.len();
+        let count = |part: &[bool]| part.iter().filter(|&&slow| slow).count();
+        let share = |part: &[bool]| count(part) as f64 / part.len().max(1) as f64;
+        let late = persistence.least_slow_columns().max(steps / 4);
+        let late = share(&slow[steps.saturating_sub(late)..]);
+        let whole = share(&slow);
+        let comes_back =
+            whole >= persistence.flaky_share && quarters(&slow).filter(|part| count(part) > 0).count() >= 3;
+        // A short window can't show as many.
+        let enough = persistence.least_slow_columns().min((steps / 3).max(3));
+        let lasting = count(&slow) >= enough && (whole >= persistence.lasting_share || late >= 0.5 || comes_back);
+        Self {
+            slow,
+            lasting,
+            recent: late > 0.0,
+        }
+    }
+
+    /// The slow steps, by place.
+    pub fn slow_places(&self) -> impl Iterator<Item = usize> + Clone {
+        (0..self.slow.len()).filter(|&step| self.slow[step])
+    }
+
+    /// How many steps are slow.
+    pub fn count(&self) -> usize {
+        self.slow.iter().filter(|&&slow| slow).count()
+    }
+
+    /// Share of the steps that are slow.
+    pub fn share(&self) -> f64 {
+        self.count() as f64 / self.slow.len().max(1) as f64
+    }
+
+    /// The first and the last slow step.
+    pub fn ends(&self) -> Option<(usize, usize)> {
+        let first = self.slow.iter().position(|&slow| slow)?;
+        Some((first, self.slow.iter().rposition(|&slow| slow)?))
+    }
+}
+
+/// Four parts of as equal length as possible, the longer ones first.
+fn quarters(slow: &[bool]) -> impl Iterator<Item = &[bool]> {
+    let (length, longer) = (slow.len() / 4, slow.len() % 4);
+    (0..4).scan(0, move |from, part| {
+        let to = *from + length + usize::from(part < longer);
+        let quarter = &slow[*from..to];
+        *from = to;
+        Some(quarter)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn steps(slow: impl Fn(usize) -> bool) -> SlowSteps {
+        let factors: Vec<f64> = (0..40).map(|t| if slow(t) { 0.1 } else { 0.0 }).collect();
+        SlowSteps::of(&factors, 0.0, 0.1, &Persistence::default())
+    }
+
+    #[test]
+    fn what_lasts() {
+        assert!(steps(|_| true).lasting);
+        assert!(steps(|t| t >= 34).lasting, "it is still there");
+        assert!(steps(|t| t % 4 == 0).lasting, "it comes back");
+        assert!(steps(|t| t < 14).lasting && !steps(|t| t < 14).recent);
+    }
+
+    #[test]
+    fn what_passes() {
+        assert!(!steps(|t| (10..15).contains(&t)).lasting);
+        assert!(!steps(|t| t >= 37).lasting);
+        assert!(!steps(|_| false).lasting);
+        let short = SlowSteps::of(&[0.1], 0.0, 0.1, &Persistence::default());
+        assert!(!short.lasting && short.count() == 1);
+        assert!(!SlowSteps::of(&[], 0.0, 0.1, &Persistence::default()).lasting);
+    }
+
+    #[test]
+    fn ends_are_the_first_and_last() {
+        assert_eq!(steps(|t| t == 3 || t == 9).ends(), Some((3, 9)));
+        assert_eq!(steps(|_| false).ends(), None);
+    }
+}

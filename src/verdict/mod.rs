@@ -1,0 +1,15 @@
+//! What a verdict is made of, as plain data: findings with their evidence, the kinds that they are of, causes, what lasts, and
+//! the words that people read.
+//!
+//! In: nothing. Out: types that detectors fill and reports print. May use: `contract`, `stats`.
+
+mod cause;
+mod finding;
+mod kind;
+mod lasting;
+pub mod words;
+
+pub use cause::Cause;
+pub use finding::{Finding, LinkEvidence, TimerEvidence};
+pub use kind::FindingKind;
+pub use lasting::{Persistence, SlowSteps};
