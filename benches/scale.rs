@@ -1,5 +1,5 @@
-//! Wall time and peak memory of `analyze` by the number of ranks, beside a bare Polars read and group-by of the same
-//! file. Run with `cargo bench --bench scale` (Linux: peak memory is read from /proc); `-- 256 1024` chooses sizes.
+//! Wall time and peak memory of `analyze` by the number of ranks, beside what Polars takes for nothing but reading the
+//! columns that an analysis needs, and for reading four of them and a group-by. Run with `cargo bench --bench scale` (Linux: peak memory is read from /proc); `-- 256 1024` chooses sizes.
 
 mod measured;
 
@@ -17,24 +17,38 @@ const WARMUP: u32 = 10;
 const RUNS: usize = 3;
 /// Jobs with single calls have at most as many ranks: their files are large.
 const MOST_TRACED: usize = 1_024;
-/// The argument with which the program calls itself for the bare read.
-const BARE: &str = "bare-read-and-group-by";
+/// The arguments with which the program calls itself for what Polars does alone.
+const BARE: &str = "bare-read";
+const GROUPED: &str = "bare-read-and-group-by";
+/// The columns that an analysis needs.
+const NEEDED: [&str; 9] = [
+    "timestamp",
+    "job",
+    "metric_name",
+    "subname",
+    "rank",
+    "iteration",
+    "node",
+    "rerun_uuid",
+    "metric_values",
+];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let args: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with("--")).collect();
-    if let [mode, file] = args.as_slice()
-        && mode == BARE
-    {
-        return bare_read_and_group_by(Path::new(file));
+    match args.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        [BARE, file] => return bare_read(Path::new(file)),
+        [GROUPED, file] => return bare_read_and_group_by(Path::new(file)),
+        _ => {}
     }
     let sizes: Vec<usize> = args.iter().filter_map(|arg| arg.parse().ok()).collect();
     let sizes = if sizes.is_empty() { RANKS.to_vec() } else { sizes };
 
     println!("{ITERATIONS} iterations, {WARMUP} of them warm-up, all six algorithms, median of {RUNS} runs");
     println!(
-        "| ranks | stages | rows | timers clustered | classic s | classic MB | peer s | peer MB | bare read s | bare read MB |"
+        "| ranks | stages | rows | timers clustered | classic s | classic MB | peer s | peer MB | bare read s | bare read MB \
+         | classic / bare | peer / bare | read and group-by s |"
     );
-    println!("|---|---|---|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|---|---|---|---|---|");
     for (pp, trace) in [(1, false), (8, false), (8, true)] {
         for &ranks in sizes.iter().filter(|&&ranks| !trace || ranks <= MOST_TRACED) {
             let folder = tempfile::tempdir()?;
@@ -46,7 +60,9 @@ fn main() -> Result<(), Box<dyn Error>> {
                 measure(command.args(["analyze", "--no-files", "--rules", rules]).arg(&file))
             };
             let (classic, peer) = (analyze("classic")?, analyze("peer")?);
-            let bare = measure(Command::new(std::env::current_exe()?).arg(BARE).arg(&file))?;
+            let alone = |mode: &str| measure(Command::new(std::env::current_exe()?).arg(mode).arg(&file));
+            let (bare, grouped) = (alone(BARE)?, alone(GROUPED)?.seconds);
+            let [classic_times, peer_times] = [&classic, &peer].map(|run| run.seconds / bare.seconds);
             let [classic, peer, bare] =
                 [classic, peer, bare].map(|run| format!("{:.2} | {:.0}", run.seconds, run.megabytes));
             let stages = if trace {
@@ -54,7 +70,10 @@ fn main() -> Result<(), Box<dyn Error>> {
             } else {
                 pp.to_string()
             };
-            println!("| {ranks} | {stages} | {rows} | {clustered} | {classic} | {peer} | {bare} |");
+            println!(
+                "| {ranks} | {stages} | {rows} | {clustered} | {classic} | {peer} | {bare} \
+                 | {classic_times:.1} | {peer_times:.1} | {grouped:.2} |"
+            );
         }
     }
     Ok(())
@@ -100,6 +119,15 @@ fn measure(command: &mut Command) -> Result<Measured, Box<dyn Error>> {
         .collect::<Result<Vec<_>, _>>()?;
     runs.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
     Ok(runs.swap_remove(RUNS / 2))
+}
+
+/// What reading the columns that an analysis needs costs, and nothing else.
+fn bare_read(file: &Path) -> Result<(), Box<dyn Error>> {
+    let frame = ParquetReader::new(std::fs::File::open(file)?)
+        .with_columns(Some(NEEDED.map(str::to_owned).to_vec()))
+        .finish()?;
+    println!("{} rows", frame.height());
+    Ok(())
 }
 
 /// What reading the window costs without any analysis: the same columns, first values, mean by timer and rank.

@@ -414,18 +414,25 @@ mod tests {
         ("b", 3, 2, 6.0),
     ];
 
-    type Told = (Vec<(u32, usize)>, Vec<u32>, Vec<u32>, Vec<f64>, Vec<u64>);
+    /// What a digest holds of timer rows.
+    #[derive(Debug, PartialEq)]
+    struct Told {
+        pieces: Vec<(u32, usize)>,
+        rank: Vec<u32>,
+        step: Vec<u32>,
+        seconds: Vec<f64>,
+        rows_of_steps: Vec<u64>,
+    }
 
     fn told(digest: &Digest) -> Told {
         let rows = &digest.rows;
-        let tallies = digest.tallies.iter().map(|tally| tally.rows).collect();
-        (
-            rows.pieces.clone(),
-            rows.rank.clone(),
-            rows.step.clone(),
-            rows.seconds.clone(),
-            tallies,
-        )
+        Told {
+            pieces: rows.pieces.clone(),
+            rank: rows.rank.clone(),
+            step: rows.step.clone(),
+            seconds: rows.seconds.clone(),
+            rows_of_steps: digest.tallies.iter().map(|tally| tally.rows).collect(),
+        }
     }
 
     #[test]
@@ -434,10 +441,14 @@ mod tests {
         let batch = Batch::new(&rows, Some("j"), Bounds::default());
         assert!(batch.extent_if_all_are_taken().is_some());
         let digest = batch.digest();
-        let (pieces, ranks, steps, seconds, tallies) = told(&digest);
-        assert_eq!(pieces, [(0, 3), (1, 3)]);
-        assert_eq!((ranks, steps), (vec![0, 3, 0, 0, 3, 3], vec![0, 0, 1, 0, 0, 1]));
-        assert_eq!((seconds, tallies), (vec![1.0, 3.0, 5.0, 2.0, 4.0, 6.0], vec![4, 2]));
+        let expected = Told {
+            pieces: vec![(0, 3), (1, 3)],
+            rank: vec![0, 3, 0, 0, 3, 3],
+            step: vec![0, 0, 1, 0, 0, 1],
+            seconds: vec![1.0, 3.0, 5.0, 2.0, 4.0, 6.0],
+            rows_of_steps: vec![4, 2],
+        };
+        assert_eq!(told(&digest), expected);
         assert_eq!((digest.rows.time.get(1), digest.seen.ranks()), (2, vec![0, 3]));
         assert_eq!(
             digest.extents,

@@ -24,6 +24,9 @@ use super::timestamp::{self, Micros};
 
 /// Row groups that together have no more rows are read together: each costs what is fixed.
 const SMALL_ROWS: usize = 1 << 16;
+/// Rows of a slice of a row group at most, where little of a row is read. Where lists begin is not known beforehand, so
+/// that each slice decodes those of all before it too: they are to be few.
+const SLICE_ROWS: usize = 1 << 20;
 
 /// Rows in a row that are worth reading: a slice of one row group, or some small ones together.
 #[derive(Debug)]
@@ -90,12 +93,21 @@ pub(super) fn plan(
             Columns::Analysed => decoded_bytes(group, columns),
             Columns::Stored => decoded_bytes(group, columns).max(bytes_of_values(group)),
         };
-        let batch = kind.batch(group.num_rows(), bytes);
+        let batch = match kind {
+            Columns::Analysed => group
+                .num_rows()
+                .div_ceil(group.num_rows().div_ceil(SLICE_ROWS).max(1))
+                .max(1),
+            Columns::Stored => kind.batch(group.num_rows(), bytes),
+        };
         let above = parts.last_mut().filter(|above| {
             let alike =
                 Arc::ptr_eq(&above.columns, columns) && above.unless_metric.is_some() == unless_metric.is_some();
             let next = above.row_group + above.groups.len() == row_group && above.first_row == 0;
-            alike && next && above.is_whole() && above.rows + group.num_rows() <= batch.min(SMALL_ROWS)
+            alike
+                && next
+                && above.is_whole()
+                && above.rows + group.num_rows() <= kind.batch(above.rows, above.bytes).min(SMALL_ROWS)
         });
         if let Some(above) = above {
             above.groups.push(group.clone());
