@@ -122,7 +122,7 @@ pub struct StepTimes {
 
 /// Finds the slow windows of a job, with what else its step times tell.
 ///
-/// `threshold` is the share beyond the baseline from which a step is slow, above 0; [`SLOWDOWN_THRESHOLD`] is usual.
+/// `threshold` is the share beyond the baseline from which a step is slow, above 0; [`SLOWDOWN_THRESHOLD`](crate::contract::defaults::SLOWDOWN_THRESHOLD) is usual.
 #[must_use]
 pub fn slow_windows(job: &Job, threshold: f64) -> StepTimes {
     let (measure, seconds) = job.step_seconds();

@@ -50,7 +50,7 @@ pub struct DetectArgs {
     /// Form of the result on standard output
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
-    /// Folder for the results [default: machine_results/<job>]
+    /// Folder for the results [default: machine_results/JOB]
     #[arg(long, value_name = "DIR", conflicts_with = "no_files")]
     out: Option<PathBuf>,
     /// Replace an existing folder of results

@@ -3,7 +3,7 @@
 //! [`Table::open`] looks at the table's columns and engine; [`Table::count`] counts a job's rows on the server, by reason.
 //! Those of the window come through a [`Scan`] ([`Table::pull`]) or, in slabs of columns, as arrays a timer and rank
 //! ([`Table::rank_rows`]), as sums where they are many ([`Table::rank_columns`]). No setting is sent, so that a user with
-//! `readonly = 1` will do, but where the user's profile would have answers cut in silence ([`profile`]). Queries have deadlines, run again when they failed in passing, and an answer that broke off, or
+//! `readonly = 1` will do, but where the user's profile would have answers cut in silence (`profile`). Queries have deadlines, run again when they failed in passing, and an answer that broke off, or
 //! that ends well with too few rows, is thrown away. [`Table::load`] writes rows of files, passed through a scan.
 
 mod columns;

@@ -1,8 +1,8 @@
 //! A job's steps replayed from its timers: the schedule from its shape, the durations from single calls or from the sums
 //! of an iteration.
 //!
-//! Data flows a [`crate::job::Job`] -> [`shape`] (workers, microbatches) -> [`schedule`] (a program) -> [`work`] (what
-//! each operation takes) -> [`mend`] (what it would take) -> [`cost`] (what that saves). A *worker* is the ranks of one
+//! Data flows a [`crate::job::Job`] -> `shape` (workers, microbatches) -> `schedule` (a program) -> `work` (what
+//! each operation takes) -> `mend` (what it would take) -> `cost` (what that saves). A *worker* is the ranks of one
 //! stage and pipeline: they wait for each other in every pass.
 
 mod collectives;
