@@ -81,7 +81,7 @@ impl Method {
     /// Smallest score that names a machine in a task of so many machines and metrics.
     ///
     /// Levels: the score that chance gives to any machine in any metric with probability `false_alarms` at most. The
-    /// others have no known distribution: thresholds are those of the best F1 on the suite's seeds 0-299.
+    /// others have no known distribution: their thresholds are first guesses that nothing tuned, so they are there to compare with.
     #[must_use]
     pub fn threshold(self, machines: usize, metrics: usize, false_alarms: f64) -> f64 {
         match self {

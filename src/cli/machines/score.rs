@@ -25,7 +25,7 @@ pub struct ScoreArgs {
     /// Simulate the tasks instead, without files
     #[arg(long, conflicts_with = "folder")]
     suite: bool,
-    /// Seeds of the suite, both ends included: A-B or A. Thresholds were chosen on 0-299
+    /// Seeds of the suite, both ends included: A-B or A.
     #[arg(long, value_name = "RANGE", default_value = "1000-1299", conflicts_with = "folder")]
     seeds: String,
     /// Draw healthy tasks only
