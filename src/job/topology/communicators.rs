@@ -209,7 +209,9 @@ impl Topology {
         highest + 1 < tensor
     }
 
-    fn size(&self, axis: &str) -> u32 {
+    /// Size of an axis (`tp`, `ep`, ...); 1 where nothing tells it.
+    #[must_use]
+    pub fn size(&self, axis: &str) -> u32 {
         self.sizes.get(axis).copied().unwrap_or(1).max(1)
     }
 }

@@ -15,6 +15,7 @@ mod common;
 mod contrast;
 mod cost;
 mod detector;
+mod experts;
 mod level;
 mod load;
 mod loader;
@@ -125,8 +126,12 @@ fn look(
 ) -> (Vec<Finding>, Votes) {
     let slow_windows = slow_columns(job);
     let propose = |values: &[f64]| votes::levels(values, algorithms);
-    let evidence = Evidence::gather(units, times, rank_places, &slow_windows, &propose, settings);
+    let experts = experts::are_there(&job.topology);
+    let evidence = Evidence::gather(units, times, rank_places, &slow_windows, &propose, settings, experts);
     let mut suspects = evidence.suspects(units, &rank_places.nodes);
+    if let Some(by_qkv) = &evidence.ranks {
+        experts::acquit_those_who_wait(&mut suspects, &job.topology, by_qkv);
+    }
     let heavy_replicas = replica::heavy_replicas(&mut suspects, units, &evidence, &rank_places.nodes);
     let votes = if suspects.is_empty() || !settings.uses(Ablation::Vote) {
         Votes::nobody(job.ranks.len(), algorithms)

@@ -18,7 +18,7 @@ const ALONE_BY_QKV: f64 = 1.5;
 /// Share of a rank's own excess that its unit must show too: a few slow calls of one timer are no slow chip.
 const UNIT_LEANS: f64 = 0.35;
 /// Share of the unit's excess that a member's own must be.
-const MEMBER_SHARE: f64 = 0.5;
+pub(super) const MEMBER_SHARE: f64 = 0.5;
 /// Share of its own threshold that such a member must reach too.
 const MEMBER_FLOOR: f64 = 0.75;
 
@@ -41,7 +41,7 @@ pub(super) struct Suspect {
 }
 
 impl Evidence {
-    /// Judges units and ranks.
+    /// Judges units and, where they hold several ranks or wait for each other's experts, ranks.
     pub fn gather(
         units: &Units,
         times: &RankTimes,
@@ -49,13 +49,14 @@ impl Evidence {
         slow_windows: &[Range<usize>],
         propose: &Propose<'_>,
         settings: &PeerSettings,
+        experts: bool,
     ) -> Self {
         let mut by_work = OwnFactors::of(&units.work, &units.places, slow_windows, propose, settings);
         for (unit, fault) in told_by_their_node(&by_work, &units.places, slow_windows, settings) {
             by_work.verdicts.rows[unit].fault = Some(fault);
         }
         let ranks = match &times.qkv {
-            Some(qkv) if !units.are_single_ranks() => {
+            Some(qkv) if !units.are_single_ranks() || experts => {
                 Some(OwnFactors::of(qkv, rank_places, slow_windows, propose, settings))
             }
             _ => None,
@@ -154,7 +155,7 @@ impl Evidence {
 }
 
 /// The mean of a row's own factors where a fault is slow.
-fn in_slow_steps(own: &OwnFactors, row: usize, fault: &Fault) -> f64 {
+pub(super) fn in_slow_steps(own: &OwnFactors, row: usize, fault: &Fault) -> f64 {
     let cells = own.factors.row(row).iter().zip(&fault.slow);
     mean(cells.filter(|&(_, &slow)| slow).map(|(&cell, _)| cell))
 }

@@ -1,0 +1,94 @@
+//! Ranks that wait for a slow one inside their passes because they hold experts of the same layers.
+//!
+//! Tokens travel between the ranks of an expert-parallel group in each forward and backward pass, so that all of its members
+//! show nearly the slowest one's time. Only the attention's matrix work (qkv) is a rank's own: where it tells that some of
+//! them are slow, the others merely waited.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::own::OwnFactors;
+use super::suspects::{MEMBER_SHARE, Suspect, in_slow_steps};
+use crate::job::Topology;
+use crate::stats::{quantile, sorted};
+
+/// Share of the peers below which the usual qkv lies: faults only slow down.
+const USUAL: f64 = 0.35;
+
+/// Whether ranks may wait for each other in expert-parallel groups.
+pub(super) fn are_there(topology: &Topology) -> bool {
+    topology.size("ep") > 1
+}
+
+/// Takes the suspects back that wait for another one of their expert-parallel group, as the members' qkv tells.
+pub(super) fn acquit_those_who_wait(suspects: &mut Vec<Suspect>, topology: &Topology, by_qkv: &OwnFactors) {
+    if !are_there(topology) {
+        return;
+    }
+    let groups = groups(topology);
+    let stage = |rank: usize| topology.places[rank].stage;
+    let own = |suspect: &Suspect| {
+        let of_rank = |rank: usize| in_slow_steps(by_qkv, rank, &suspect.fault);
+        let most = suspect.ranks.iter().map(|&rank| of_rank(rank)).fold(f64::NAN, f64::max);
+        let peers =
+            (0..groups.len()).filter(|&rank| suspect.ranks.first().is_some_and(|&own| stage(own) == stage(rank)));
+        most - quantile(&sorted(peers.map(of_rank)), USUAL)
+    };
+    let wanted = |suspect: &Suspect| MEMBER_SHARE * suspect.fault.excess.excess;
+    let group_of = |suspect: &Suspect| suspect.ranks.first().map(|&rank| groups[rank]);
+    let own: Vec<f64> = suspects.iter().map(own).collect();
+    let slow_themselves: BTreeSet<Option<(u32, usize)>> = suspects
+        .iter()
+        .zip(&own)
+        .filter(|(suspect, own)| **own > wanted(suspect))
+        .map(|(suspect, _)| group_of(suspect))
+        .collect();
+    let mut own = own.into_iter();
+    suspects.retain(|suspect| {
+        let own = own.next().unwrap_or(f64::NAN);
+        let waits = own <= wanted(suspect) && slow_themselves.contains(&group_of(suspect));
+        !waits
+    });
+}
+
+/// The expert-parallel group of each rank (position): its stage, and a number inside of it. Megatron numbers expert-tensor
+/// positions first, then expert positions, over the ranks of a stage in order.
+fn groups(topology: &Topology) -> Vec<(u32, usize)> {
+    let tensor = topology
+        .sizes
+        .get("etp")
+        .copied()
+        .unwrap_or_else(|| topology.size("tp"));
+    let members = (tensor.max(1) * topology.size("ep").max(1)) as usize;
+    let mut seen = BTreeMap::<u32, usize>::new();
+    let number = |place: &crate::job::Place| {
+        let count = seen.entry(place.stage).or_default();
+        *count += 1;
+        (place.stage, (*count - 1) / members)
+    };
+    topology.places.iter().map(number).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples::{job, verdict};
+    use crate::contract::timers::ATTENTION_QKV;
+
+    #[test]
+    fn who_waits_for_an_expert_is_not_named() {
+        // Ranks 4-7 hold experts of the same layers; rank 5 is slow.
+        let mut waiting = job(1, 16, 40, |rank, _| if (4..8).contains(&rank) { 1.3 } else { 1.0 });
+        waiting.topology.sizes.insert("ep".to_owned(), 4);
+        let qkv = waiting.timers.iter_mut().find(|timer| timer.name == ATTENTION_QKV);
+        let qkv = qkv.expect("the timer of the sample");
+        for rank in [4, 6, 7] {
+            qkv.seconds.row_mut(rank).mapv_inplace(|seconds| seconds / 1.3);
+        }
+        assert_eq!(verdict(&waiting).anomalies, [5]);
+        waiting.topology.sizes.remove("ep");
+        assert_eq!(
+            verdict(&waiting).anomalies,
+            [4, 5, 6, 7],
+            "without experts nobody waits there"
+        );
+    }
+}
