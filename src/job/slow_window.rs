@@ -125,11 +125,13 @@ pub struct StepTimes {
 /// `threshold` is the share beyond the baseline from which a step is slow, above 0; [`SLOWDOWN_THRESHOLD`](crate::contract::defaults::SLOWDOWN_THRESHOLD) is usual.
 #[must_use]
 pub fn slow_windows(job: &Job, threshold: f64) -> StepTimes {
-    let (measure, seconds) = job.step_seconds();
-    let known: Vec<usize> = (0..seconds.len()).filter(|&place| seconds[place].is_finite()).collect();
-    let steps: Vec<f64> = known.iter().map(|&place| seconds[place]).collect();
-    let usual = usual(&steps);
-    let stalled = stalled(&steps, &usual);
+    let KnownSteps {
+        measure,
+        known,
+        steps,
+        usual,
+        stalled,
+    } = KnownSteps::of(job);
     let spans = spans(&steps, &stalled, threshold);
     let quiet: Vec<f64> = (0..steps.len())
         .filter(|&step| !stalled[step] && !spans.iter().any(|span| span.contains(step)))
@@ -175,19 +177,45 @@ pub struct LongStep {
 /// The steps that are stalls, in order.
 #[must_use]
 pub fn long_steps(job: &Job) -> Vec<LongStep> {
-    let (_, seconds) = job.step_seconds();
-    let known: Vec<usize> = (0..seconds.len()).filter(|&place| seconds[place].is_finite()).collect();
-    let steps: Vec<f64> = known.iter().map(|&place| seconds[place]).collect();
-    let usual = usual(&steps);
-    let stalled = stalled(&steps, &usual);
-    (0..steps.len())
-        .filter(|&step| stalled[step])
+    let of = KnownSteps::of(job);
+    (0..of.steps.len())
+        .filter(|&step| of.stalled[step])
         .map(|step| LongStep {
-            iteration: job.iterations[known[step]],
-            seconds: steps[step],
-            usual_seconds: usual[step],
+            iteration: job.iterations[of.known[step]],
+            seconds: of.steps[step],
+            usual_seconds: of.usual[step],
         })
         .collect()
+}
+
+/// The steps whose time is known, in order; all lists are parallel.
+struct KnownSteps {
+    measure: Option<StepMeasure>,
+    /// Their positions in the job's iterations.
+    known: Vec<usize>,
+    /// Seconds that each took.
+    steps: Vec<f64>,
+    /// Seconds that those around it took.
+    usual: Vec<f64>,
+    /// Whether it is a stall.
+    stalled: Vec<bool>,
+}
+
+impl KnownSteps {
+    fn of(job: &Job) -> Self {
+        let (measure, seconds) = job.step_seconds();
+        let known: Vec<usize> = (0..seconds.len()).filter(|&place| seconds[place].is_finite()).collect();
+        let steps: Vec<f64> = known.iter().map(|&place| seconds[place]).collect();
+        let usual = usual(&steps);
+        let stalled = stalled(&steps, &usual);
+        Self {
+            measure,
+            known,
+            steps,
+            usual,
+            stalled,
+        }
+    }
 }
 
 /// Whether each step is a stall.
