@@ -119,7 +119,10 @@ impl Watcher {
         inner.refused.remove(job);
         let fresh = !inner.jobs.contains_key(job);
         if fresh {
-            inner.jobs.insert(job.to_owned(), Watched::new(job, now));
+            // Tables keep whole seconds: a row of this one may have been written just now.
+            inner
+                .jobs
+                .insert(job.to_owned(), Watched::new(job, now - now.rem_euclid(1_000_000)));
             inner.changed = true;
         }
         fresh
