@@ -100,7 +100,7 @@ fn positions_are_those_of_megatrons_groups() {
             assert!(at["ep"] < 2, "{}", release.version);
         }
         let sizes = workdir.run(&["analyze", "recorded", "--no-files", "--format", "json", "--warmup", "0"]);
-        let groups = &sizes.json()["parallel_groups"];
+        let groups = &sizes.json()["topology"];
         for axis in ["tp", "cp", "dp", "pp", "ep"] {
             assert_eq!(groups["sizes"][axis], 2, "{}: {groups}", release.version);
         }
