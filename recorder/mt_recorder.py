@@ -48,6 +48,7 @@ import atexit
 import dis
 import functools
 import gzip
+import http.client
 import importlib.abc
 import importlib.util
 import json
@@ -237,6 +238,10 @@ class Recorder:
         self._restarts = 0
         self._torch: Any = None
         self._events: deque[Any] = deque()
+        self._added_to: Any = weakref.WeakKeyDictionary()
+        # Of the last `Timers` that was used; nearly always there is one.
+        self._timers: Any = None
+        self._added: dict[str, AddedTimer] = {}
         self._attentions: list[Any] = []
         self._layers: list[tuple[Any, list[Any]]] = []
         self._gathers: Optional[list[tuple[Any, Any]]] = None
@@ -289,8 +294,10 @@ class Recorder:
             timer._mt_role = self.role(name, timers._log_levels.get(name))
             timer._mt_silent = timer._mt_role == _MARKS_ITERATION and self.settings.level < 1
             return timer
-        added = timers.__dict__.setdefault("_mt_added", {})
-        known = added.get(name)
+        # Kept apart from `timers`, which lie in a config that may be copied or pickled.
+        if timers is not self._timers:
+            self._timers, self._added = timers, self._added_to.setdefault(timers, {})
+        known = self._added.get(name)
         if known is None:
             level = 2 if log_level is None else log_level
             if level > self.settings.level and name != _ITERATION:
@@ -298,7 +305,7 @@ class Recorder:
             role = self.role(name, level)
             if role == _IGNORED:
                 return timer
-            known = added[name] = AddedTimer(name, self, role, level > self.settings.level)
+            known = self._added[name] = AddedTimer(name, self, role, level > self.settings.level)
         return known
 
     def started(self, timer: Any, role: int) -> None:
@@ -402,6 +409,8 @@ class Recorder:
         self.writer.start()
         if identity.rank == 0:
             self.say(f"version {__version__} records job {identity.job}, run {identity.rerun}, to {self.writer.targets()}")
+        if not self.writer.groups:
+            self.say_once("parallel groups are not known: tell `analyze` the sizes (--tp, --pp, ...)")
         self._attach_layers()
 
     # The attention's qkv projection.
@@ -551,7 +560,7 @@ class Writer(threading.Thread):
         self.lost_calls = 0
         self._recorder = recorder
         self._identity = identity
-        self._groups = groups
+        self.groups = groups
         self._device = device
         self._iteration = 0
         self._told: dict[str, int] = {}
@@ -647,7 +656,7 @@ class Writer(threading.Thread):
 
     def _group_rows(self, step: Step) -> list[str]:
         rows = []
-        for name, position, size in self._groups:
+        for name, position, size in self.groups:
             attributes = "," + json.dumps({"attributes": {"size": size, "recorder": __version__}}, separators=(",", ":"))[1:-1]
             rows.append(
                 self._row(step.stamp, "megatron_parallel_group_rank", name, step.iteration, str(position), attributes)
@@ -698,7 +707,7 @@ class Writer(threading.Thread):
         free = self._recorder._events
         unknown = set()
         for name, began, ended, without in step.events:
-            if not self._reached(ended, patience):
+            if not (self._reached(ended, patience) and self._reached(began, patience)):
                 # Not put back: the GPU may still be on its way to it.
                 self.lost_calls += 1
                 unknown.add(name)
@@ -824,10 +833,15 @@ class ClickHouse:
 
     def __init__(self, settings: Settings, rank: int, say: Callable[[str], None]) -> None:
         url = urllib.parse.urlsplit(settings.url)
-        if url.scheme not in ("http", "https") or not url.hostname:
+        try:
+            port = f":{url.port}" if url.port else ""
+        except ValueError:
+            # Its message may hold a part of a password.
+            port = None
+        if url.scheme not in ("http", "https") or not url.hostname or port is None:
             raise ValueError("MT_RECORDER_CLICKHOUSE_URL is no URL such as http://host:8123")
         host = f"[{url.hostname}]" if ":" in url.hostname else url.hostname
-        place = f"{url.scheme}://{host}" + (f":{url.port}" if url.port else "")
+        place = f"{url.scheme}://{host}{port}"
         names = [name for name in (settings.database, settings.table) if name]
         table = ".".join("`" + name.replace("\\", "\\\\").replace("`", "\\`") + "`" for name in names)
         asked = {
@@ -909,7 +923,7 @@ class ClickHouse:
             self._pending.clear()
             self._say(f"posts no more rows, training goes on: {error}")
             return
-        except (OSError, ValueError) as error:
+        except (OSError, http.client.HTTPException) as error:
             self._pending.extendleft(reversed(batch))
             self._failures += 1
             wait = min(2.0 ** (self._failures - 1), _LONGEST_BACKOFF)
@@ -942,6 +956,9 @@ def _first_line(text: bytes) -> str:
 
 
 def _header(text: str) -> str:
+    if any(ord(letter) < 32 for letter in text):
+        # What http.client says of it would show it.
+        raise ValueError("the user or password for ClickHouse has control characters in it")
     # ClickHouse reads UTF-8; http.client writes Latin-1.
     return text.encode().decode("latin-1")
 
@@ -1164,7 +1181,9 @@ class _WhenLoaded(importlib.abc.MetaPathFinder):
 
         def executed(module: Any) -> None:
             execute(module)
-            _set_hook(hook, module)
+            # A loader may load others too.
+            if module.__name__ == fullname:
+                _set_hook(hook, module)
 
         try:
             loader.exec_module = executed

@@ -61,6 +61,8 @@ class Case(unittest.TestCase):
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("MT_RECORDER", "SLURM", "TORCH"))}
         kept |= {"RANK": "0", "WORLD_SIZE": "8", "PYTHONPATH": RECORDER, "PYTHONDONTWRITEBYTECODE": "1"}
         kept |= {"MT_RECORDER_JOB": "job", "MT_RECORDER_NODE": "gpu-0", "MT_RECORDER_GZIP": "0"}
+        # A busy machine takes its time; what is held up on purpose says so itself.
+        kept["MT_RECORDER_EXIT_SECONDS"] = "100"
         kept |= {"MT_RECORDER_" + name: value for name, value in settings.items()}
         return kept
 
@@ -233,9 +235,8 @@ class Training(Case):
             while len(recorder._events) < torch.cuda.Event.made * 0.5 and real_monotonic() < deadline:
                 time.sleep(0.01)
             made = torch.cuda.Event.made
-            run2 = lambda: train.train({**train.DEFAULTS, "iterations": 1, "first": 4}, train.Timers(0, "minmax"))
-            run2()
-            assert torch.cuda.Event.made < 2 * made, (made, torch.cuda.Event.made)
+            train.train({**train.DEFAULTS, "iterations": 1, "first": 4}, train.Timers(0, "minmax"))
+            assert torch.cuda.Event.made == made, (made, torch.cuda.Event.made)
         """
         self.training(body)
 
@@ -256,6 +257,19 @@ class Training(Case):
             texts.append(subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, check=True).stdout)
         self.assertEqual(texts[0], texts[1])
         self.assertTrue(self.rows())
+
+    def test_timers_can_be_copied_and_pickled(self) -> None:
+        body = """
+            import copy, pickle
+            timers = train.Timers(0, "minmax")
+            asked = {**train.DEFAULTS, "iterations": 3}
+            train.initialise(asked)
+            train.train(asked, timers)
+            for other in (copy.deepcopy(timers), pickle.loads(pickle.dumps(timers))):
+                other("forward-backward", log_level=1).start()
+                other("forward-backward").stop()
+        """
+        self.assertEqual(self.training(body).count("\n"), 1)
 
     def test_switched_off_it_does_nothing(self) -> None:
         environment = self.environment() | {"MT_RECORDER": "0"}
@@ -591,10 +605,39 @@ class Posts(Case):
         told = self.training(body, CLICKHOUSE_URL="http://127.0.0.1:9", EXIT_SECONDS="1")
         self.assertRegex(told, r"lost in this run: \d+ rows")
 
+    def test_an_answer_that_is_no_http_is_no_end(self) -> None:
+        body = """
+            import socket
+            listener = socket.create_server(("127.0.0.1", 0))
+            def answer():
+                while True:
+                    connection, _ = listener.accept()
+                    connection.recv(1 << 20)
+                    connection.sendall(b"hello\\r\\n\\r\\n")
+                    connection.close()
+            threading.Thread(target=answer, daemon=True).start()
+            recorder.settings.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+            run(iterations=10)
+        """
+        told = self.training(body, DIR="files", EXIT_SECONDS="1")
+        self.assertIn("rows wait", told)
+        self.assertTrue(self.rows("files"))
+
     def test_bad_urls_are_told_without_what_stands_in_them(self) -> None:
-        told = self.training("run(iterations=3)", CLICKHOUSE_URL="ftp://me:hush@host")
-        self.assertIn("MT_RECORDER_CLICKHOUSE_URL", told)
-        self.assertNotIn("hush", told)
+        for url in ("ftp://me:hush@host", "http://me:hush/@host", "http://me:hush@:8123", "me:hush@host:8123"):
+            with self.subTest(url=url):
+                told = self.training("run(iterations=3)", CLICKHOUSE_URL=url)
+                self.assertIn("MT_RECORDER_CLICKHOUSE_URL", told)
+                self.assertNotIn("hush", told)
+
+    def test_a_password_that_no_header_can_hold_is_not_told(self) -> None:
+        secret = os.path.join(self.folder, "secret")
+        with open(secret, "w", encoding="utf-8") as file:
+            file.write("hu\x01sh")
+        settings = {"CLICKHOUSE_URL": "http://127.0.0.1:9", "CLICKHOUSE_PASSWORD_FILE": secret}
+        told = self.training("run(iterations=3)", **settings)
+        self.assertIn("control characters", told)
+        self.assertNotIn("hu", told.replace("authority", ""))
 
 
 if __name__ == "__main__":
