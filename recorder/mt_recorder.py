@@ -15,7 +15,7 @@ Environment (all may be left out):
     MT_RECORDER_LEVEL                    highest level of timers, 0 to 2 as --timing-log-level has them       [2]
     MT_RECORDER_QKV                      attention layers of this rank whose qkv projection is timed: a
                                          number or `all`; it tells tensor-parallel ranks apart                [0]
-    MT_RECORDER_TRACE_EVERY              every n-th iteration with each call's start and end, 0: never        [10]
+    MT_RECORDER_TRACE_EVERY              every n-th iteration with each call's start and end, 0: never        [1]
     MT_RECORDER_JOB                      job id                     [SLURM_JOB_ID, else torchrun's --rdzv-id, else `megatron`]
     MT_RECORDER_RERUN                    id of this start of the job, the same on all ranks
                                          [the start time that Megatron's ranks agree on, else Slurm's job, step and
@@ -112,7 +112,7 @@ class Settings:
         self.level = int(number("LEVEL", 2, 0, 2))
         layers = text("QKV", "0")
         self.qkv_layers = sys.maxsize if layers == "all" else int(number("QKV", 0, 0))
-        self.trace_every = int(number("TRACE_EVERY", 10, 0))
+        self.trace_every = int(number("TRACE_EVERY", 1, 0))
         self.job = text("JOB")
         self.rerun = text("RERUN")
         self.node = text("NODE")

@@ -99,7 +99,7 @@ class Case(unittest.TestCase):
 
 class Rows(Case):
     def test_rows_have_the_columns_of_the_table(self) -> None:
-        self.training("run(iterations=10)", CLUSTER="c1", RERUN="r7")
+        self.training("run(iterations=10)", CLUSTER="c1", RERUN="r7", TRACE_EVERY="10")
         for row in self.rows():
             self.assertEqual(row["timestamp"][:17], "2026-01-01T08:00:")
             self.assertEqual([row[name] for name in ("job", "rank", "node", "cluster")], ["job", 0, "gpu-0", "c1"])
@@ -108,7 +108,6 @@ class Rows(Case):
         forward = self.named("forward-compute")
         self.assertEqual(sorted(forward), list(range(1, 11)))
         self.assertAlmostEqual(forward[5][0], 4 * 0.020, delta=0.002)
-        # Every tenth iteration has its calls.
         calls = self.named("forward-compute", "megatron_timers_trace")
         self.assertEqual(list(calls), [10])
         self.assertEqual(len(calls[10]), 8)
