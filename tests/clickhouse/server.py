@@ -24,6 +24,7 @@ Users: `default` without a password, `reader` (password `s3cret`, readonly=1), `
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import re
@@ -159,6 +160,8 @@ class Handler(BaseHTTPRequestHandler):
         url = urlsplit(self.path)
         params = dict(parse_qsl(url.query, keep_blank_values=True))
         body = self.body()
+        if self.headers.get("Content-Encoding") == "gzip":
+            body = gzip.decompress(body)
         database = params.get("database", "")
         if url.path == "/ping":
             return self.reply(200, "Ok.\n")

@@ -101,11 +101,13 @@ impl Ran {
 }
 
 /// What tests may need from outside of the checkout, by the names that `MT_DETECTOR_REQUIRE` takes.
-const OUTSIDE: [&str; 2] = [CLICKHOUSE, SHARED_DATA];
+const OUTSIDE: [&str; 3] = [CLICKHOUSE, SHARED_DATA, RECORDER];
 /// ClickHouse's engine, which needs Python and its package.
 pub const CLICKHOUSE: &str = "clickhouse";
 /// Labelled jobs in `../shared/data`.
 pub const SHARED_DATA: &str = "shared-data";
+/// Releases of megatron-core, which need Python.
+pub const RECORDER: &str = "recorder";
 /// A list of those that must be there, separated by commas: tests that need them then fail instead of being skipped.
 const REQUIRE: &str = "MT_DETECTOR_REQUIRE";
 
