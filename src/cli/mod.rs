@@ -16,6 +16,7 @@ mod progress;
 mod replay;
 mod schema;
 mod score;
+mod screen;
 mod simulate;
 mod source;
 mod stdout;

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::picture::Picture;
 use super::summary::{AlgorithmSummary, Asked, RankVotes, Summary, TimerSummary};
 use crate::job::{DataQuality, Job};
 use crate::rules::Verdict;
@@ -16,6 +17,8 @@ pub struct Report {
     pub(super) ranks: Vec<u32>,
     /// Their nodes.
     pub(super) nodes: Vec<String>,
+    /// What pictures show of the job besides.
+    pub(super) picture: Picture,
     /// The verdict; of nothing where there are several windows.
     pub(super) verdict: Verdict,
     /// Each slow window's own report; empty where there is one analysis.
@@ -30,6 +33,7 @@ impl Report {
             summary: Summary::new(job, &verdict, asked),
             ranks: job.ranks.clone(),
             nodes: job.nodes.clone(),
+            picture: Picture::of(job),
             verdict,
             windows: Vec::new(),
         }
@@ -58,6 +62,8 @@ impl Report {
         if let (Some(first), Some(last)) = (parts.first(), parts.last()) {
             whole.window.first_iteration = first.window.first_iteration;
             whole.window.last_iteration = last.window.last_iteration;
+            whole.window.first_time.clone_from(&first.window.first_time);
+            whole.window.last_time.clone_from(&last.window.last_time);
         }
         add_up_quality(&mut whole.data_quality, &parts);
         whole.windows = parts.into_iter().cloned().collect();
@@ -65,6 +71,7 @@ impl Report {
             summary: whole,
             ranks: job.ranks.clone(),
             nodes: job.nodes.clone(),
+            picture: Picture::of(job),
             verdict: nothing,
             windows,
         }

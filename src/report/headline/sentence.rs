@@ -1,0 +1,153 @@
+//! A headline's sentence: who, and what is wrong.
+
+use super::Headline;
+use crate::job::Job;
+use crate::verdict::{Cause, Finding, FindingKind, Shape, words};
+
+/// Who and what, without since when.
+pub(super) fn says(job: &Job, headline: &Headline, findings: &[&Finding]) -> String {
+    match (headline.kind, headline.cause) {
+        (FindingKind::SlowRank | FindingKind::OneOfGroup | FindingKind::Suspect, Cause::Compute) => {
+            slow(job, headline, findings)
+        }
+        (FindingKind::SlowRank | FindingKind::OneOfGroup, Cause::DataLoading) if !headline.timers.is_empty() => {
+            loads(job, headline)
+        }
+        _ => match findings {
+            [only] => only.says.clone(),
+            [first, ..] => format!("{} findings of one sort, the worst: {}", findings.len(), first.says),
+            [] => String::new(),
+        },
+    }
+}
+
+/// `rank 5 on gpu-000 (stage 0, replica 5) computes 49 % slower than 7 ranks with the same work`.
+fn slow(job: &Job, headline: &Headline, findings: &[&Finding]) -> String {
+    let several = headline.ranks.len() != 1 && headline.kind != FindingKind::OneOfGroup || findings.len() > 1;
+    let verb = if several { "compute" } else { "computes" };
+    let mut says = format!("{} {verb} {}", subject(job, headline, findings), how_much(headline));
+    says += &match findings {
+        [only] if only.to_itself => {
+            let own = if several { "their" } else { "its" };
+            format!("slower than in {own} own better iterations")
+        }
+        _ if headline.peers == 0 => "slower than the other ranks".to_owned(),
+        _ => format!(
+            "slower than {} with the same work",
+            words::number(headline.peers, "rank")
+        ),
+    };
+    if headline.kind == FindingKind::Suspect {
+        says += "; too little to name it";
+    }
+    says
+}
+
+/// `its data loader takes 0.81 s a step longer than the other ranks'`.
+fn loads(job: &Job, headline: &Headline) -> String {
+    let timer = &headline.timers[0];
+    let extra = seconds(timer.mean_seconds - timer.reference_seconds);
+    let whom = subject(job, headline, &[]);
+    format!(
+        "the data loader of {whom} takes {extra} a step longer than the other ranks' ({} against {})",
+        seconds(timer.mean_seconds),
+        seconds(timer.reference_seconds)
+    )
+}
+
+/// `rank 5 on gpu-000 (stage 0, replica 5)`, `all 8 ranks of gpu-002`, `16 ranks on 2 nodes`.
+pub(super) fn subject(job: &Job, headline: &Headline, findings: &[&Finding]) -> String {
+    let ranks = &headline.ranks;
+    if headline.kind == FindingKind::OneOfGroup {
+        let whom = match findings.len() {
+            0 | 1 => words::ranks(ranks),
+            groups => format!(
+                "{} in each of {groups} groups ({})",
+                ranks.len() / groups,
+                words::ranks(ranks)
+            ),
+        };
+        return format!("at least one of {whom}{}", on_nodes(headline));
+    }
+    let level = findings.iter().any(|finding| finding.shape == Shape::Level);
+    match (ranks.as_slice(), headline.nodes.as_slice()) {
+        ([rank], _) => format!("rank {rank}{}{}", on_nodes(headline), place(job, *rank)),
+        (ranks, [node]) if headline.whole_nodes && ranks.len() > 1 => {
+            format!("all {} ranks of {node}{}", ranks.len(), level_words(level, job, ranks))
+        }
+        (ranks, nodes) if headline.whole_nodes => {
+            format!(
+                "all {} ranks of {}{}",
+                ranks.len(),
+                words::nodes(nodes),
+                level_words(level, job, ranks)
+            )
+        }
+        (ranks, nodes) if ranks.len() > 4 && !nodes.is_empty() => {
+            let on = words::number(nodes.len(), "node");
+            format!("{} ranks on {on}{}", ranks.len(), level_words(level, job, ranks))
+        }
+        (ranks, _) => format!("{}{}", words::ranks(ranks), on_nodes(headline)),
+    }
+}
+
+fn level_words(level: bool, job: &Job, ranks: &[u32]) -> String {
+    if level {
+        format!(" ({} of the job's {} ranks)", ranks.len(), job.ranks.len())
+    } else {
+        String::new()
+    }
+}
+
+fn on_nodes(headline: &Headline) -> String {
+    match headline.nodes.as_slice() {
+        [] => String::new(),
+        [node] => format!(" on {node}"),
+        nodes => format!(" on {}", words::nodes(nodes)),
+    }
+}
+
+/// ` (stage 0, replica 5)`; nothing where stages are not known.
+fn place(job: &Job, rank: u32) -> String {
+    let position = job
+        .ranks
+        .binary_search(&rank)
+        .ok()
+        .filter(|&position| job.topology.stage(position).is_some());
+    let place = position.and_then(|position| job.topology.places.get(position));
+    place.map_or(String::new(), |place| {
+        format!(" (stage {}, replica {})", place.stage, place.pipeline)
+    })
+}
+
+/// `49 % `, `30-50 % `, `1.8-2.4 times `; nothing where it is not known.
+fn how_much(headline: &Headline) -> String {
+    let (Some(least), Some(most)) = (headline.least_factor, headline.largest_factor) else {
+        return String::new();
+    };
+    let percent = |factor: f64| format!("{:.0}", 100.0 * (factor - 1.0));
+    let exact = |factor: f64| format!("{:.1}", 100.0 * (factor - 1.0));
+    if most < 1.1 {
+        return range(&exact(least), &exact(most)) + " % ";
+    }
+    range(&percent(least), &percent(most)) + " % "
+}
+
+fn range(least: &str, most: &str) -> String {
+    if least == most {
+        most.to_owned()
+    } else {
+        format!("{least}-{most}")
+    }
+}
+
+/// Seconds with as many digits as tell them apart.
+pub(in crate::report) fn seconds(seconds: f64) -> String {
+    match seconds.abs() {
+        tiny if tiny < 0.000_95 => format!("{:.1} us", 1e6 * seconds),
+        small if small < 0.095 => format!("{:.1} ms", 1e3 * seconds),
+        middle if middle < 10.0 => format!("{seconds:.2} s"),
+        long if long < 100.0 => format!("{seconds:.1} s"),
+        _ => format!("{seconds:.0} s"),
+    }
+}
