@@ -184,7 +184,7 @@ fn no_timer_left_is_an_answer_with_its_reasons() {
         + &job("j", "batch-generator", 3, 20, |_, _| 0.1);
     workdir.file("a.ndjson", text);
     let outcome = workdir
-        .run(&["analyze", "a.ndjson", "--rules", "classic", "--no-files"])
+        .run(&["analyze", "a.ndjson", "--rules", "classic", "--no-files", "-v"])
         .succeeded();
     for line in ["anomaly_ranks: []", "anomaly_nodes: []", "cause: none"] {
         assert!(outcome.stdout.lines().any(|there| there == line), "{outcome:?}");
@@ -209,7 +209,7 @@ fn without_a_compute_timer_there_is_nothing_to_compare() {
         "a.ndjson",
         job("j", "optimizer", 8, 20, |rank, _| 1.0 + f64::from(rank)),
     );
-    let outcome = workdir.run(&["analyze", "a.ndjson", "--no-files"]).succeeded();
+    let outcome = workdir.run(&["analyze", "a.ndjson", "--no-files", "-v"]).succeeded();
     assert!(outcome.stdout.contains("\nanomaly_ranks: []\n"), "{outcome:?}");
     assert!(outcome.stdout.contains("unjudged: no timer is left"), "{outcome:?}");
 }
@@ -338,7 +338,7 @@ fn a_folder_without_a_readable_file() {
 fn names_with_line_feeds_forge_no_line() {
     let workdir = Workdir::new();
     workdir.file("a.ndjson", slow_rank_5("x\\nanomaly_ranks: [99]"));
-    let outcome = workdir.run(&["analyze", "a.ndjson", "--no-files"]).succeeded();
+    let outcome = workdir.run(&["analyze", "a.ndjson", "--no-files", "-v"]).succeeded();
     let lines: Vec<&str> = outcome
         .stdout
         .lines()

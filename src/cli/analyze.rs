@@ -77,6 +77,9 @@ pub struct AnalyzeArgs {
     /// .prom); the file is replaced in one step
     #[arg(long, value_name = "FILE")]
     prometheus: Option<PathBuf>,
+    /// Write trace.json too: the slowest and a typical iteration, for Perfetto or chrome://tracing
+    #[arg(long, conflicts_with = "no_files")]
+    trace_view: bool,
     /// Exit with 1 when the status is fault
     #[arg(long)]
     pub(super) exit_code: bool,
@@ -186,7 +189,10 @@ pub fn run(args: &AnalyzeArgs) -> anyhow::Result<Exit> {
         warmup: request.selection.warmup,
         step_times: &step_times,
     };
-    let report = request.analyse(&source, &job, &asked)?;
+    let mut report = request.analyse(&source, &job, &asked)?;
+    if args.trace_view {
+        report = report.with_trace_view(&job);
+    }
     let summary = &report.summary;
     // A verdict that can't be kept is told all the same: it may have taken an hour.
     let kept = request.folder.as_ref().map(|folder| {
@@ -324,6 +330,7 @@ impl AnalyzeArgs {
             ("--end", self.end.is_some()),
             ("--out", self.out.is_some()),
             ("--no-files", self.no_files),
+            ("--prometheus", self.prometheus.is_some()),
             ("--format", self.format != Format::Text),
         ];
         let own = given.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag);

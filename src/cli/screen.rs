@@ -73,12 +73,41 @@ impl ScreenArgs {
         if self.verbose {
             return text(summary, self.look());
         }
-        Ok(screen(summary, self.look()) + "\n" + &lines_for_scripts(summary)?)
+        let lines = lines_for_scripts(summary)?;
+        let lines = if std::io::stdout().is_terminal() {
+            lines.lines().map(|line| shortened(line, self.look().width)).collect()
+        } else {
+            lines
+        };
+        Ok(screen(summary, self.look()) + "\n" + &lines)
     }
+}
+
+/// A line that would fill a terminal with a thousand ranks is cut there, and says so; pipes and files get all of it.
+fn shortened(line: &str, width: usize) -> String {
+    if line.chars().count() <= width {
+        return format!("{line}\n");
+    }
+    let told = "... (-q prints all)";
+    let kept: String = line.chars().take(width.saturating_sub(told.len())).collect();
+    format!("{kept}{told}\n")
 }
 
 /// Columns of the terminal.
 fn columns() -> Option<usize> {
     let (_, columns) = console::Term::stdout().size_checked()?;
     Some(usize::from(columns)).filter(|&columns| columns > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lists_do_not_fill_a_terminal() {
+        assert_eq!(shortened("status: fault", 40), "status: fault\n");
+        let line = format!("anomaly_ranks: {:?}", (0..500).collect::<Vec<u32>>());
+        let short = shortened(&line, 80);
+        assert!(short.chars().count() <= 81 && short.ends_with("all)\n"), "{short}");
+    }
 }

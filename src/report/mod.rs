@@ -6,10 +6,12 @@
 //! Nothing is computed here that a verdict does not hold.
 
 mod comm_tables;
+pub mod compare;
 mod comparison_json;
 mod cordon;
 mod csv_table;
 mod error;
+pub mod explain;
 mod exporters;
 mod folder;
 mod headline;
@@ -23,9 +25,11 @@ mod prometheus;
 )]
 mod report;
 mod screen;
+pub mod stored;
 mod summary;
 mod tables;
 mod text;
+mod trace_view;
 
 pub use error::WriteError;
 pub use folder::ResultFolder;
@@ -33,7 +37,6 @@ pub use headline::{Headline, WorstRank};
 pub use json::{json_line, json_pretty};
 pub use prometheus::prometheus;
 pub use report::Report;
-pub(crate) use screen::in_a_sentence;
 pub use screen::{Look, screen};
 pub use summary::{AlgorithmSummary, Asked, RankVotes, SCHEMA_VERSION, Sources, Summary, TimerSummary, WindowSummary};
 pub(crate) use text::cost::cost as cost_in_words;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::picture::Picture;
 use super::summary::{AlgorithmSummary, Asked, RankVotes, Summary, TimerSummary};
+use super::trace_view::trace_view;
 use crate::job::{DataQuality, Job};
 use crate::rules::Verdict;
 use crate::verdict::Cause;
@@ -19,6 +20,8 @@ pub struct Report {
     pub(super) nodes: Vec<String>,
     /// What pictures show of the job besides.
     pub(super) picture: Picture,
+    /// Two iterations for a viewer of traces, where that was asked for.
+    pub(super) trace_view: Option<serde_json::Value>,
     /// The verdict; of nothing where there are several windows.
     pub(super) verdict: Verdict,
     /// Each slow window's own report; empty where there is one analysis.
@@ -34,9 +37,17 @@ impl Report {
             ranks: job.ranks.clone(),
             nodes: job.nodes.clone(),
             picture: Picture::of(job),
+            trace_view: None,
             verdict,
             windows: Vec::new(),
         }
+    }
+
+    /// The same with `trace.json` of the job's slowest and a typical iteration.
+    #[must_use]
+    pub fn with_trace_view(mut self, job: &Job) -> Self {
+        self.trace_view = Some(trace_view(job, &self.summary.anomaly_ranks));
+        self
     }
 
     /// The report of a job that was analysed in several windows, each of which has a report of its own.
@@ -72,6 +83,7 @@ impl Report {
             ranks: job.ranks.clone(),
             nodes: job.nodes.clone(),
             picture: Picture::of(job),
+            trace_view: None,
             verdict: nothing,
             windows,
         }

@@ -10,6 +10,7 @@ use crate::features::TimerFate;
 use crate::job::{DataQuality, Job, Move, Run, StepTimes, Topology};
 use crate::rules::{RulesSettings, Verdict};
 use crate::source::timestamp;
+use crate::stats::median;
 use crate::verdict::{Cause, Finding, Status};
 use crate::whatif::timers::WhatIf;
 
@@ -194,6 +195,10 @@ pub struct TimerSummary {
     pub timer: String,
     /// Ranks that ran it.
     pub ranks: usize,
+    /// The median over these ranks of their means, seconds; null where it ran nowhere.
+    pub median_seconds: Option<f64>,
+    /// The largest of their means, seconds.
+    pub largest_seconds: Option<f64>,
     /// Whether it is clustered, and why not.
     #[serde(flatten)]
     pub fate: TimerFate,
@@ -329,10 +334,16 @@ fn last_iteration(job: &Job) -> i64 {
 }
 
 fn timers(verdict: &Verdict) -> Vec<TimerSummary> {
-    let summary = |timer: &crate::features::TimerVerdict| TimerSummary {
-        timer: timer.features.timer.clone(),
-        ranks: timer.features.covered(),
-        fate: timer.fate.clone(),
+    let summary = |timer: &crate::features::TimerVerdict| {
+        let means = || timer.features.ranks.iter().flatten().map(|[_, _, _, mean]| *mean);
+        let known = |seconds: f64| Some(seconds).filter(|seconds| seconds.is_finite());
+        TimerSummary {
+            timer: timer.features.timer.clone(),
+            ranks: timer.features.covered(),
+            median_seconds: known(median(means())),
+            largest_seconds: known(means().fold(f64::NAN, f64::max)),
+            fate: timer.fate.clone(),
+        }
     };
     verdict.timers.iter().map(summary).collect()
 }

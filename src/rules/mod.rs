@@ -29,7 +29,7 @@ use crate::vote::RankBallot;
 use crate::whatif::timers::WhatIf;
 
 /// A set of rules.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Rules {
     /// Compare a rank with the others of its stage, name who is slow lastingly and by an amount that matters.

@@ -101,9 +101,11 @@ impl Ran {
 }
 
 /// What tests may need from outside of the checkout, by the names that `MT_DETECTOR_REQUIRE` takes.
-const OUTSIDE: [&str; 2] = [CLICKHOUSE, SHARED_DATA];
+const OUTSIDE: [&str; 3] = [CLICKHOUSE, SHARED_DATA, BROWSER];
 /// ClickHouse's engine, which needs Python and its package.
 pub const CLICKHOUSE: &str = "clickhouse";
+/// Chromium and Python, which look at pages.
+pub const BROWSER: &str = "browser";
 /// Labelled jobs in `../shared/data`.
 pub const SHARED_DATA: &str = "shared-data";
 /// A list of those that must be there, separated by commas: tests that need them then fail instead of being skipped.

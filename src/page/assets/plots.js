@@ -170,7 +170,16 @@
     },
     timers: function (l) {
       const strips = data.timers;
-      const point = function (wanted) { return strips.points.filter(function (p) { return p[4] === wanted; }).map(function (p) { return { value: [p[1] / 1000, p[0], p[2], p[3], p[5]] }; }); };
+      // The compared timers choose the scale: those of transfers lie ten times apart on any job.
+      let low = 0.9, high = 1.2;
+      for (const p of strips.points) {
+        if (strips.compared > 0 && p[0] >= strips.compared) continue;
+        low = Math.min(low, p[1] / 1000 - 0.05);
+        high = Math.max(high, p[1] / 1000 + 0.05);
+      }
+      low = Math.max(0, Math.floor(10 * Math.max(low, 0.3)) / 10);
+      high = Math.ceil(10 * Math.min(high, 4)) / 10;
+      const point = function (wanted) { return strips.points.filter(function (p) { return p[4] === wanted; }).map(function (p) { return { value: [Math.max(low, Math.min(high, p[1] / 1000)), p[0], p[2], p[3], p[5], p[1] / 1000] }; }); };
       // A little jitter parts points that lie on each other: by number of the rank, so that it is always the same.
       const series = function (name, points, tint, size, opacity, z) {
         return { name: name, type: "custom", z: z, data: points, encode: { x: 0, y: 1 }, clip: true, itemStyle: { color: tint, opacity: opacity },
@@ -183,12 +192,12 @@
       return Object.assign(base(l), {
         legend: { top: 0, right: 0, textStyle: { color: l.soft, fontSize: 11 }, data: [{ name: "named", icon: "circle" }, { name: "other ranks", icon: "circle" }] },
         grid: { left: labelWidth(strips.names), right: 18, top: 30, bottom: 42 },
-        xAxis: axis(l, { type: "value", scale: true, name: "mean over the stage's median", nameLocation: "middle", nameGap: 26, axisLabel: { color: l.soft, fontSize: 11, hideOverlap: true, formatter: function (value) { return value + " x"; } } }),
+        xAxis: axis(l, { type: "value", min: low, max: high, name: "mean over the stage's median", nameLocation: "middle", nameGap: 26, axisLabel: { color: l.soft, fontSize: 11, hideOverlap: true, formatter: function (value) { return value + " x"; } } }),
         yAxis: names(l, strips.names, {}),
         dataZoom: [{ type: "inside", xAxisIndex: 0, zoomOnMouseWheel: "ctrl", moveOnMouseMove: false }],
         tooltip: Object.assign(base(l).tooltip, { formatter: function (item) {
           const v = item.value;
-          return "rank " + v[3] + " on " + safe(v[4] === undefined ? "" : strips.nodes[v[4]]) + "<br>" + safe(strips.names[v[1]]) + "<br><b>" + time(v[2]) + "</b> an iteration, " + v[0].toFixed(2) + " x its stage's median";
+          return "rank " + v[3] + " on " + safe(v[4] === undefined ? "" : strips.nodes[v[4]]) + "<br>" + safe(strips.names[v[1]]) + "<br><b>" + time(v[2]) + "</b> an iteration, " + v[5].toFixed(2) + " x its stage's median";
         } }),
         series: [series("other ranks", point(0), l.soft, phone() ? 2 : 2.5, 0.45, 2), series("named", point(1), l.bad, phone() ? 3.5 : 4.5, 0.95, 3)]
       });

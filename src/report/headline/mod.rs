@@ -81,6 +81,8 @@ pub struct Headline {
     pub cost_seconds: Option<f64>,
     /// The same times the ranks of the job, hours.
     pub cost_gpu_hours: Option<f64>,
+    /// Its part in the seconds that mending all findings saves; differs from its own cost where others hide it.
+    pub part_seconds: Option<f64>,
     /// Algorithms that call all of its ranks slow, of the finding with fewest.
     pub votes: usize,
     /// Algorithms that could tell.
@@ -162,6 +164,7 @@ fn headline(known: &Known<'_>, places: Vec<usize>) -> Headline {
         mended_step_seconds: cost.mended,
         cost_seconds: cost.seconds,
         cost_gpu_hours: cost.gpu_hours,
+        part_seconds: findings.iter().map(|finding| finding.cost_part_seconds).sum(),
         votes: findings.iter().map(|finding| finding.voted_by.len()).min().unwrap_or(0),
         voters: findings.iter().map(|finding| finding.voters).max().unwrap_or(0),
         confidence: findings

@@ -13,6 +13,9 @@ pub(super) fn says(job: &Job, headline: &Headline, findings: &[&Finding]) -> Str
         (FindingKind::SlowRank | FindingKind::OneOfGroup, Cause::DataLoading) if !headline.timers.is_empty() => {
             loads(job, headline)
         }
+        (FindingKind::Imbalance, Cause::StageImbalance) if headline.stages.len() == 1 && headline.peers > 0 => {
+            heavy_stage(headline)
+        }
         _ => match findings {
             [only] => only.says.clone(),
             [first, ..] => format!("{} findings of one sort, the worst: {}", findings.len(), first.says),
@@ -41,6 +44,15 @@ fn slow(job: &Job, headline: &Headline, findings: &[&Finding]) -> String {
         says += "; too little to name it";
     }
     says
+}
+
+/// `stage 3 takes 24 % longer than the other stages on all its ranks: it has more work`.
+fn heavy_stage(headline: &Headline) -> String {
+    format!(
+        "stage {} takes {}longer than the other stages on all its ranks: it has more work, nobody is to blame",
+        headline.stages[0],
+        how_much(headline)
+    )
 }
 
 /// `its data loader takes 0.81 s a step longer than the other ranks'`.
@@ -144,6 +156,7 @@ fn range(least: &str, most: &str) -> String {
 /// Seconds with as many digits as tell them apart.
 pub(in crate::report) fn seconds(seconds: f64) -> String {
     match seconds.abs() {
+        0.0 => "0 s".to_owned(),
         tiny if tiny < 0.000_95 => format!("{:.1} us", 1e6 * seconds),
         small if small < 0.095 => format!("{:.1} ms", 1e3 * seconds),
         middle if middle < 10.0 => format!("{seconds:.2} s"),

@@ -75,6 +75,8 @@ pub(super) struct Steps {
 #[derive(Debug, Serialize)]
 pub(super) struct Strips {
     pub names: Vec<String>,
+    /// Of the names the first so many were compared: they choose the scale.
+    pub compared: usize,
     pub nodes: Vec<String>,
     pub points: Vec<(usize, i64, f64, u32, u8, usize)>,
     #[serde(skip)]
@@ -369,6 +371,7 @@ fn strips(report: &Report) -> Option<Strips> {
         .collect();
     (!points.is_empty()).then_some(Strips {
         names,
+        compared: order.iter().filter(|&&timer| compared(timer)).count(),
         nodes,
         points,
         timers_left_out,

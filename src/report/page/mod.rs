@@ -14,7 +14,7 @@ use maud::{Markup, html};
 use self::data::Plots;
 use super::error::WriteError;
 use super::report::Report;
-use super::screen::{clock, in_a_sentence};
+use super::screen::{in_a_sentence, span};
 use super::summary::Summary;
 use super::text::cost::cost;
 use crate::page::{Scripts, page, plot, section};
@@ -88,7 +88,7 @@ fn head(summary: &Summary) -> Markup {
                 div { dt { "looked at" } dd { (words::number(window.ranks, "rank")) " on " (words::number(window.nodes, "node")) } }
                 div { dt { "iterations" } dd { (window.first_iteration) "\u{2013}" (window.last_iteration) " (" (window.iterations) ")" } }
                 @if let (Some(first), Some(last)) = (&window.first_time, &window.last_time) {
-                    div { dt { "time" } dd { (clock(first)) " to " (clock(last)) } }
+                    div { dt { "time" } dd { (span(first, last)) } }
                 }
                 div { dt { "slow ranks" } dd { @if summary.anomaly_ranks.is_empty() { "none named" } @else { (summary.anomaly_ranks.len()) } } }
                 @if !summary.anomaly_nodes.is_empty() { div { dt { "nodes" } dd { (words::nodes(&summary.anomaly_nodes).trim_start_matches("nodes ").trim_start_matches("node ")) } } }
@@ -162,7 +162,7 @@ fn steps(plots: &Plots) -> Option<Markup> {
 fn timers(plots: &Plots) -> Option<Markup> {
     let strips = plots.timers.as_ref()?;
     let about = "Each rank's mean in each timer over the median of its stage; named ranks in red. A rank that is slow itself is right in the timers of computing; \
-                 one that only waits is right in those of transfers.";
+                 one that only waits is right in those of transfers. What lies beyond the scale is drawn at its edge.";
     Some(section(
         "timers",
         "Timers",
@@ -183,7 +183,7 @@ fn votes(plots: &Plots) -> Option<Markup> {
         "Votes",
         about,
         &html! {
-            (plot("votes", votes.rows.len().min(30) * ROW + 60))
+            (plot("votes", votes.rows.len().min(30) * ROW + 100))
             @if votes.left_out > 0 { p.about { (votes.left_out) " further ranks with votes are not drawn." } }
         },
     ))

@@ -21,6 +21,8 @@ const MOST_LINES: usize = 30;
 const KEPT: usize = 4;
 /// Lines for scripts.
 const FOR_SCRIPTS: usize = 5;
+/// Share of its part below which a headline's own cost says little.
+const HIDDEN: f64 = 0.3;
 /// Timers told of a headline.
 const TIMERS: usize = 3;
 
@@ -141,7 +143,7 @@ pub(super) fn when(headline: &Headline) -> Option<String> {
         _ => String::new(),
     };
     Some(if headline.lasting == Some(Lasting::Throughout) && !headline.began {
-        format!("in the whole window, from {from} to {}", at(last, &headline.last_time))
+        format!("since {from}, the first of the window, to its end")
     } else if first == last {
         format!("in {from}")
     } else if to_the_end {
@@ -159,6 +161,17 @@ pub(super) fn clock(time: &str) -> String {
     }
 }
 
+/// From one moment to another, the day once where it is the same.
+pub(super) fn span(first: &str, last: &str) -> String {
+    let (first, last) = (clock(first), clock(last));
+    match (first.split_once(' '), last.split_once(' ')) {
+        (Some((day, from)), Some((same, to))) if day == same => {
+            format!("{day} {} to {to}", from.trim_end_matches(" UTC"))
+        }
+        _ => format!("{first} to {last}"),
+    }
+}
+
 /// The worst ranks of several, where they differ.
 fn worst(headline: &Headline) -> Option<String> {
     let (least, most) = (headline.least_factor?, headline.largest_factor?);
@@ -173,6 +186,16 @@ fn worst(headline: &Headline) -> Option<String> {
 /// `steps 8.0 s instead of 5.9 s (+35 %); 86 s of the window, 0.4 GPU-hours`.
 pub(super) fn cost(headline: &Headline) -> Option<String> {
     let growth = headline.growth?;
+    // What another finding hides shows only once that is mended.
+    if let (Some(alone), Some(part)) = (headline.cost_seconds, headline.part_seconds)
+        && alone < HIDDEN * part
+    {
+        return Some(format!(
+            "{} of what all findings cost together; mended alone it saves {}, for the others hold up the steps as well",
+            seconds(part),
+            seconds(alone.max(0.0))
+        ));
+    }
     let steps = match (headline.step_seconds, headline.mended_step_seconds) {
         (Some(step), Some(mended)) => {
             format!(
@@ -273,6 +296,7 @@ fn left_out_rows(summary: &Summary) -> Option<Paragraph> {
         "warmup",
         "trace_rows",
         "trace_rows_used",
+        "trace_rows_left_out",
         "calls_used",
         "zero_durations",
         "trace_rows_not_needed",

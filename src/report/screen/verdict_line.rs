@@ -1,11 +1,11 @@
 //! The first line: the status, and what was looked at.
 
-use super::clock;
 use super::paragraph::Paragraph;
+use super::span;
 use crate::report::summary::Summary;
 use crate::verdict::{Status, words};
 
-/// `FAULT  job a, iterations 11-30 (2026-01-01 08:00:48 UTC to 08:02:10 UTC), 16 ranks on 2 nodes`.
+/// `FAULT  job a, iterations 11-30 (2026-01-01 08:00:48 to 08:02:10 UTC), 16 ranks on 2 nodes`.
 pub(super) fn verdict_line(summary: &Summary) -> Paragraph {
     let tag = match summary.status {
         Status::Fault => "FAULT",
@@ -15,7 +15,7 @@ pub(super) fn verdict_line(summary: &Summary) -> Paragraph {
     };
     let window = &summary.window;
     let times = match (&window.first_time, &window.last_time) {
-        (Some(first), Some(last)) => format!(" ({} to {})", clock(first), clock(last)),
+        (Some(first), Some(last)) => format!(" ({})", span(first, last)),
         _ => String::new(),
     };
     let ranks = words::number(window.ranks, "rank");
