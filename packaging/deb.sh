@@ -52,5 +52,5 @@ ${depends}Description: names the slow ranks of a Megatron-LM training job
  ranks were slow, on which nodes, since when, why, and what it cost.
 CONTROL
 package="$out/mt-detector_${version}_$arch.deb"
-dpkg-deb --root-owner-group --build "$root" "$package" >/dev/null
+dpkg-deb --root-owner-group -Zgzip --build "$root" "$package" >/dev/null
 echo "$package"

@@ -172,7 +172,7 @@ fn tabs(line: &str) -> String {
 /// What a run says, but for where the rows came from and in which parts they were read.
 fn verdict(json: &serde_json::Value) -> serde_json::Value {
     let mut json = json.clone();
-    json["source"] = serde_json::Value::Null;
+    json["sources"] = serde_json::Value::Null;
     json["data_quality"]["rows_not_read"] = serde_json::Value::Null;
     json["data_quality"]["rows_read"] = serde_json::Value::Null;
     json

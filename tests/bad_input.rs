@@ -231,7 +231,17 @@ fn an_out_that_exists_is_kept() {
         .run(&["analyze", "a.ndjson", "--out", "r", "--algorithm", "kmeans", "--force"])
         .succeeded();
     let names: Vec<String> = workdir.content("r").into_iter().map(|(name, _)| name).collect();
-    assert_eq!(names, ["kmeans/fast_slow_summary.csv", "summary.json", "summary.txt"]);
+    assert_eq!(
+        names,
+        [
+            "comparison.json",
+            "cordon.txt",
+            "kmeans/fast_slow_summary.csv",
+            "report.html",
+            "summary.json",
+            "summary.txt"
+        ]
+    );
     assert_eq!(workdir.names(), ["a.ndjson", "r"]);
 }
 
@@ -269,7 +279,7 @@ fn a_disk_that_fills_up_in_the_middle() {
     let outcome = ran(shell.args(["-c", &script]).current_dir(workdir.path("")));
     assert_eq!(outcome.code, Some(5), "{outcome:?}");
     assert!(
-        outcome.stderr.contains("summary.json"),
+        outcome.stderr.contains("report.html"),
         "it was the larger file that failed: {outcome:?}"
     );
     assert_eq!(

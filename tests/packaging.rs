@@ -27,7 +27,7 @@ fn is_there(program: &str) -> bool {
 /// The flags of a command that a text uses.
 fn flags(text: &str) -> BTreeSet<String> {
     let words = text.split(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '-'));
-    let flags = words.filter(|word| word.starts_with("--") && word.len() > 2);
+    let flags = words.filter(|word| word.starts_with("--") && word.trim_start_matches('-').len() > 1);
     flags.map(str::to_owned).collect()
 }
 

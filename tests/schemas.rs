@@ -228,7 +228,7 @@ fn sources_are_told_as_a_pattern_where_they_are_many() {
 #[test]
 fn metrics_for_prometheus_are_written_in_one_step() {
     let workdir = Workdir::new();
-    let file = workdir.file("a.ndjson", common::slow_rank_5("j\"ob"));
+    let file = workdir.file("a.ndjson", common::slow_rank_5("j\\\"ob"));
     workdir
         .run(&["analyze", &file, "--no-files", "--prometheus", "mt.prom"])
         .succeeded();

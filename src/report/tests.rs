@@ -164,12 +164,18 @@ fn a_result_folder_holds_every_file_and_each_windows() {
     assert_eq!(
         files(temporary.path()),
         [
+            "deep/result/cordon.txt",
+            "deep/result/report.html",
             "deep/result/summary.json",
             "deep/result/summary.txt",
+            "deep/result/window-0-3/cordon.txt",
             "deep/result/window-0-3/kmeans/fast_slow_summary.csv",
+            "deep/result/window-0-3/report.html",
             "deep/result/window-0-3/summary.json",
             "deep/result/window-0-3/summary.txt",
+            "deep/result/window-4-9/cordon.txt",
             "deep/result/window-4-9/kmeans/fast_slow_summary.csv",
+            "deep/result/window-4-9/report.html",
             "deep/result/window-4-9/summary.json",
             "deep/result/window-4-9/summary.txt",
         ]
