@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The folders (and single files) of `src`, from the ground up.
-const FLOORS: [&str; 19] = [
+const FLOORS: [&str; 20] = [
     "interrupt",
     "building",
     "contract",
@@ -23,6 +23,7 @@ const FLOORS: [&str; 19] = [
     "report",
     "evaluation",
     "sweep",
+    "service",
     "cli",
 ];
 /// The rooms of `src/evaluation`, from the ground up.
