@@ -10,11 +10,8 @@ use crate::evaluation::simulate::{self, ScenarioError};
 use crate::job::JobError;
 use crate::machines::MachinesError;
 use crate::report::WriteError;
-<<<<<<< HEAD
 use crate::report::stored::StoredError;
-=======
 use crate::service::ServiceError;
->>>>>>> main
 use crate::source::SourceError;
 use crate::source::clickhouse::Failure;
 use crate::sweep::SweepError;
