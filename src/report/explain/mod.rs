@@ -2,8 +2,6 @@
 
 mod gates;
 mod link;
-#[cfg(test)]
-mod tests;
 mod text;
 
 use schemars::JsonSchema;

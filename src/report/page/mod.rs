@@ -3,8 +3,6 @@
 mod data;
 mod findings;
 mod quality;
-#[cfg(test)]
-mod tests;
 
 use std::fs;
 use std::path::Path;
