@@ -274,7 +274,7 @@ fn a_disk_that_fills_up_in_the_middle() {
     let workdir = Workdir::new();
     workdir.file("a.ndjson", slow_rank_5("alpha"));
     let program = env!("CARGO_BIN_EXE_mt-detector");
-    let script = format!("trap '' XFSZ; ulimit -f 8; exec '{program}' analyze a.ndjson --out deep/er/r");
+    let script = format!("trap '' XFSZ; ulimit -f 100; exec '{program}' analyze a.ndjson --out deep/er/r");
     let mut shell = std::process::Command::new("sh");
     let outcome = ran(shell.args(["-c", &script]).current_dir(workdir.path("")));
     assert_eq!(outcome.code, Some(5), "{outcome:?}");
