@@ -67,7 +67,7 @@ fn body(ledger: &Ledger) -> Markup {
                 button type="button" data-only="broken" aria-pressed="false" { "not analysed (" (broken) ")" }
             }
             p.about id="shown" {}
-            div.scroll { table data-sort="yes" {
+            div.scroll { table.cards data-sort="yes" {
                 thead { tr {
                     @for head in ["job", "status", "news", "cause", "ranks", "nodes", "cost", "findings"] { th { button type="button" { (head) } } }
                 } }
@@ -100,12 +100,12 @@ fn row(result: &JobResult) -> Markup {
                 Some(folder) => a href={ (folder) "/report.html" } { (result.job) },
                 None => (result.job),
             } }
-            td { (result.word()) }
-            td { (result.news.map_or("", News::word)) }
-            td { (result.cause) }
-            td data-value=(ranks.len()) { (named.trim_start_matches("ranks ").trim_start_matches("rank ")) }
-            td.wrap { (nodes.trim_start_matches("nodes ").trim_start_matches("node ")) }
-            td.number data-value=(lost(result)) { @if let Some(cost) = cost { (format!("{:.2} GPU-h (+{:.1} %)", cost.gpu_hours, 100.0 * cost.share)) } }
+            td data-label="status" { (result.word()) }
+            td data-label="news" { (result.news.map_or("", News::word)) }
+            td data-label="cause" { (result.cause) }
+            td data-label="ranks" data-value=(ranks.len()) { (named.trim_start_matches("ranks ").trim_start_matches("rank ")) }
+            td.wrap data-label="nodes" { (nodes.trim_start_matches("nodes ").trim_start_matches("node ")) }
+            td.number data-label="cost" data-value=(lost(result)) { @if let Some(cost) = cost { (format!("{:.2} GPU-h (+{:.1} %)", cost.gpu_hours, 100.0 * cost.share)) } }
             td.wrap {
                 @if let Some(error) = &result.error { (error) }
                 @for headline in result.headlines.iter().take(FINDINGS) { div { (headline.says) } }

@@ -116,7 +116,7 @@ class Browser:
         return answer["result"].get("value")
 
 
-def look(browser, page, screen, scheme, shots):
+def look(browser, page, screen, scheme, shots, sections):
     """What is wrong with a page on a screen, and how long it took to open."""
     width, height, mobile = SCREENS[screen]
     browser.ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=mobile)
@@ -153,6 +153,13 @@ def look(browser, page, screen, scheme, shots):
         clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
         data = browser.ask("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)["data"]
         (shots / f"{page.parent.name}-{page.stem}-{screen}-{scheme}.png").write_bytes(base64.b64decode(data))
+    for section in sections:
+        box = browser.value(f"(() => {{ const b = document.querySelector('{section}').getBoundingClientRect(); "
+                            "return [b.x + scrollX, b.y + scrollY, b.width, b.height]; })()")
+        clip = dict(zip(("x", "y", "width", "height"), box), scale=1)
+        data = browser.ask("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)["data"]
+        name = "".join(letter for letter in section if letter.isalnum())
+        (shots / f"{name}-{screen}-{scheme}.png").write_bytes(base64.b64decode(data))
     return wrong, opened / 1000, found["plots"]
 
 
@@ -160,6 +167,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("pages", nargs="+", type=pathlib.Path)
     parser.add_argument("--shots", type=pathlib.Path, help="keep pictures here")
+    parser.add_argument("--sections", default="", help="with --shots: these alone too, as selectors by commas")
     parser.add_argument("--seconds", type=float, default=10, help="longest time to open")
     asked = parser.parse_args()
     program = next(filter(None, map(shutil.which, NAMES)), None)
@@ -167,13 +175,14 @@ def main():
         sys.exit("no Chromium is there (apt-get install chromium)")
     if asked.shots:
         asked.shots.mkdir(parents=True, exist_ok=True)
+    sections = [section for section in asked.sections.split(",") if section and asked.shots]
     browser = Browser(program)
     failed = False
     try:
         for page in asked.pages:
             for screen in SCREENS:
                 for scheme in ("light", "dark"):
-                    wrong, opened, plots = look(browser, page, screen, scheme, asked.shots)
+                    wrong, opened, plots = look(browser, page, screen, scheme, asked.shots, sections)
                     if opened > asked.seconds:
                         wrong.append(f"takes {opened:.1f} s to open")
                     failed |= bool(wrong)

@@ -139,12 +139,18 @@
         xAxis: axis(l, { type: "category", data: replicas, name: "replica (pipeline)", nameLocation: "middle", nameGap: 24, splitLine: { show: false } }),
         yAxis: names(l, stages, {}),
         visualMap: scale,
-        dataZoom: many ? along(l) : [],
+        // Of very many replicas those around the worst one are in view first.
+        dataZoom: many ? along(l).map(function (zoom) {
+          if (grid.replicas <= 256) return zoom;
+          const worst = cells.reduce(function (a, b) { return b[2] > a[2] ? b : a; });
+          const first = Math.max(0, Math.min(worst[0] - 64, grid.replicas - 128));
+          return Object.assign(zoom, { startValue: first, endValue: first + 127 });
+        }) : [],
         tooltip: Object.assign(base(l).tooltip, { formatter: function (item) {
           const value = kind === 0 ? factor(item.value[2]) + " its peers' time" : time(item.value[2]) + " of the window";
           return "stage " + item.value[1] + ", replica " + item.value[0] + "<br>" + safe(item.value[3]) + "<br><b>" + value + "</b>";
         } }),
-        series: [{ type: "heatmap", data: cells, itemStyle: { borderColor: l.card, borderWidth: many ? 0 : 1 } }]
+        series: [{ type: "heatmap", data: cells, progressive: 20000, itemStyle: { borderColor: l.card, borderWidth: many ? 0 : 1 } }]
       });
     },
     steps: function (l) {
@@ -182,7 +188,7 @@
       const point = function (wanted) { return strips.points.filter(function (p) { return p[4] === wanted; }).map(function (p) { return { value: [Math.max(low, Math.min(high, p[1] / 1000)), p[0], p[2], p[3], p[5], p[1] / 1000] }; }); };
       // A little jitter parts points that lie on each other: by number of the rank, so that it is always the same.
       const series = function (name, points, tint, size, opacity, z) {
-        return { name: name, type: "custom", z: z, data: points, encode: { x: 0, y: 1 }, clip: true, itemStyle: { color: tint, opacity: opacity },
+        return { name: name, type: "custom", progressive: 0, z: z, data: points, encode: { x: 0, y: 1 }, clip: true, itemStyle: { color: tint, opacity: opacity },
           renderItem: function (params, api) {
             const at = api.coord([api.value(0), api.value(1)]), band = api.size([0, 1])[1];
             const shift = ((api.value(3) * 0.61803) % 1 - 0.5) * band * 0.55;

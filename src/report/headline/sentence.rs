@@ -4,9 +4,14 @@ use super::Headline;
 use crate::job::Job;
 use crate::verdict::{Cause, Finding, FindingKind, Shape, words};
 
+/// Factor from which a time is told as a multiple.
+const TIMES: f64 = 2.0;
+
 /// Who and what, without since when.
 pub(super) fn says(job: &Job, headline: &Headline, findings: &[&Finding]) -> String {
     match (headline.kind, headline.cause) {
+        // It says itself why nobody is named.
+        (FindingKind::Suspect, _) if findings.len() == 1 => findings[0].says.clone(),
         (FindingKind::SlowRank | FindingKind::OneOfGroup | FindingKind::Suspect, Cause::Compute) => {
             slow(job, headline, findings)
         }
@@ -14,7 +19,7 @@ pub(super) fn says(job: &Job, headline: &Headline, findings: &[&Finding]) -> Str
             loads(job, headline)
         }
         (FindingKind::Imbalance, Cause::StageImbalance) if headline.stages.len() == 1 && headline.peers > 0 => {
-            heavy_stage(headline)
+            heavy_stage(job, headline)
         }
         _ => match findings {
             [only] => only.says.clone(),
@@ -27,32 +32,46 @@ pub(super) fn says(job: &Job, headline: &Headline, findings: &[&Finding]) -> Str
 /// `rank 5 on gpu-000 (stage 0, replica 5) computes 49 % slower than 7 ranks with the same work`.
 fn slow(job: &Job, headline: &Headline, findings: &[&Finding]) -> String {
     let several = headline.ranks.len() != 1 && headline.kind != FindingKind::OneOfGroup || findings.len() > 1;
-    let verb = if several { "compute" } else { "computes" };
-    let mut says = format!("{} {verb} {}", subject(job, headline, findings), how_much(headline));
-    says += &match findings {
-        [only] if only.to_itself => {
-            let own = if several { "their" } else { "its" };
-            format!("slower than in {own} own better iterations")
+    let choose = |one: &'static str, many: &'static str| if several { many } else { one };
+    let whom = subject(job, headline, findings);
+    let than = match findings {
+        [only] if only.to_itself => format!("in {} own better iterations", choose("its", "their")),
+        _ if headline.peers == 0 => "the other ranks".to_owned(),
+        _ => format!("{} with the same work", words::number(headline.peers, "rank")),
+    };
+    let says = match (headline.least_factor, headline.largest_factor) {
+        (Some(least), Some(most)) if least >= TIMES => {
+            let times = range(&format!("{least:.1}"), &format!("{most:.1}"));
+            format!("{whom} {} {times} times as long as {than}", choose("takes", "take"))
         }
-        _ if headline.peers == 0 => "slower than the other ranks".to_owned(),
         _ => format!(
-            "slower than {} with the same work",
-            words::number(headline.peers, "rank")
+            "{whom} {} {}slower than {than}",
+            choose("computes", "compute"),
+            how_much(headline)
         ),
     };
     if headline.kind == FindingKind::Suspect {
-        says += "; too little to name it";
+        return says + "; too little to name anybody";
     }
     says
 }
 
 /// `stage 3 takes 24 % longer than the other stages on all its ranks: it has more work`.
-fn heavy_stage(headline: &Headline) -> String {
-    format!(
-        "stage {} takes {}longer than the other stages on all its ranks: it has more work, nobody is to blame",
-        headline.stages[0],
-        how_much(headline)
-    )
+fn heavy_stage(job: &Job, headline: &Headline) -> String {
+    let replicas = job
+        .topology
+        .places
+        .iter()
+        .map(|place| place.pipeline)
+        .max()
+        .map_or(0, |last| last + 1);
+    let why = if replicas > 1 {
+        "it has more work, nobody is to blame"
+    } else {
+        "it has more work, or its ranks are slow from the start; with one replica the timers can't tell"
+    };
+    let (stage, how_much) = (headline.stages[0], how_much(headline));
+    format!("stage {stage} takes {how_much}longer than the other stages on all its ranks: {why}")
 }
 
 /// `its data loader takes 0.81 s a step longer than the other ranks'`.

@@ -19,6 +19,8 @@ const COLUMNS_OF_MANY: usize = 100;
 const POINTS: usize = 400;
 /// Timers that have a strip.
 const STRIPS: usize = 24;
+/// Ranks with votes that are not named.
+const OTHER_VOTERS: usize = 16;
 /// Rows of votes, waits and links.
 const LISTED: usize = 128;
 /// Cells of the grid of stages and replicas.
@@ -397,8 +399,13 @@ fn votes(report: &Report) -> Option<Votes> {
             rank,
         )
     });
-    let left_out = ranks.len().saturating_sub(LISTED);
-    ranks.truncate(LISTED);
+    let is_named = ranks
+        .iter()
+        .filter(|&&rank| named.contains(&report.ranks[rank]))
+        .count();
+    let shown = LISTED.min(is_named + OTHER_VOTERS);
+    let left_out = ranks.len().saturating_sub(shown);
+    ranks.truncate(shown);
     Some(Votes {
         rows: ranks.iter().map(|&rank| rank_name(report, rank)).collect(),
         algorithms: algorithms.iter().map(|algorithm| algorithm.name.to_owned()).collect(),

@@ -182,7 +182,7 @@ fn votes(plots: &Plots) -> Option<Markup> {
         about,
         &html! {
             (plot("votes", votes.rows.len().min(30) * ROW + 100))
-            @if votes.left_out > 0 { p.about { (votes.left_out) " further ranks with votes are not drawn." } }
+            @if votes.left_out > 0 { p.about { (votes.left_out) " further ranks with votes are not drawn: algorithms that split all ranks in two call many slow." } }
         },
     ))
 }
