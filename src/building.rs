@@ -104,6 +104,20 @@ impl Drop for Building {
     }
 }
 
+/// Writes a file beside its place and puts it there in one step; what was there goes.
+///
+/// # Errors
+/// The operating system's refusal; [`ErrorKind::AlreadyExists`] where something else than a plain file is there.
+pub fn replace_file(place: &Path, content: &[u8]) -> Result<()> {
+    if fs::symlink_metadata(place).is_ok_and(|found| !found.is_file()) {
+        return Err(Error::new(ErrorKind::AlreadyExists, "what is there is no plain file"));
+    }
+    let parent = place.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let building = Building::file(parent.unwrap_or(Path::new(".")))?;
+    fs::write(building.path(), content)?;
+    building.put(place, true)
+}
+
 fn remove(path: &Path) {
     let _ = match fs::symlink_metadata(path) {
         Ok(found) if found.is_dir() => fs::remove_dir_all(path),

@@ -7,6 +7,7 @@
 //! - [`sweep`]: every job of a span of time;
 //! - [`evaluation`]: simulated jobs with known faults, and verdicts held against the truth;
 //! - [`machines`]: the faulty machine from hardware metrics, beside the folders for timers;
+//! - [`page`]: the frame of an HTML page of one file;
 //! - [`report`]: verdict -> text, JSON, tables, the result folder;
 //! - [`rules`]: the detectors; the default rules compare a rank with its peers, the classic ones put the folders
 //!   [`features`] -> [`algos`] -> [`vote`] together;
@@ -26,6 +27,7 @@ pub mod features;
 mod interrupt;
 pub mod job;
 pub mod machines;
+pub mod page;
 pub mod report;
 pub mod rules;
 pub mod service;

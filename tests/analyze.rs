@@ -38,7 +38,7 @@ fn fixtures_give_their_golden_results() {
     for name in FIXTURES {
         let (workdir, file) = with_fixture(name);
         let outcome = workdir.run(&["analyze", &file, "--out", "r"]).succeeded();
-        golden(&format!("{name}.summary.txt"), &outcome.stdout);
+        golden(&format!("{name}.screen.txt"), &outcome.stdout);
         let files = workdir.content("r");
         let content = |wanted: &str| {
             let found = files
@@ -47,15 +47,17 @@ fn fixtures_give_their_golden_results() {
                 .map(|(_, content)| content.clone());
             String::from_utf8(found.unwrap_or_else(|| panic!("{wanted} is not in {name}"))).expect("text")
         };
+        let verbose = workdir.run(&["analyze", &file, "--no-files", "-v"]).succeeded();
+        golden(&format!("{name}.summary.txt"), &content("summary.txt"));
         assert_eq!(
             content("summary.txt"),
-            outcome.stdout,
+            verbose.stdout,
             "the file and standard output say the same"
         );
         golden(&format!("{name}.summary.json"), &content("summary.json"));
         golden(&format!("{name}.kmeans.csv"), &content("kmeans/fast_slow_summary.csv"));
         let classic = workdir
-            .run(&["analyze", &file, "--rules", "classic", "--no-files"])
+            .run(&["analyze", &file, "--rules", "classic", "--no-files", "-v"])
             .succeeded();
         golden(&format!("{name}.classic.txt"), &classic.stdout);
         let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
@@ -170,7 +172,7 @@ fn tabs(line: &str) -> String {
 /// What a run says, but for where the rows came from and in which parts they were read.
 fn verdict(json: &serde_json::Value) -> serde_json::Value {
     let mut json = json.clone();
-    json["source"] = serde_json::Value::Null;
+    json["sources"] = serde_json::Value::Null;
     json["data_quality"]["rows_not_read"] = serde_json::Value::Null;
     json["data_quality"]["rows_read"] = serde_json::Value::Null;
     json
@@ -271,6 +273,7 @@ fn old_callers_flags_work() {
         "2026-01-01 08:00:00",
         "--end",
         "2026-01-01 09:00:00",
+        "-v",
         "a.ndjson",
     ]);
     let stdout = outcome.succeeded().stdout;
@@ -470,7 +473,10 @@ fn a_finding_says_who_how_much_and_since_when() {
     assert!((factor - 1.2).abs() < 0.01, "{finding}");
     assert!(finding["voters"].as_u64() >= Some(3), "{finding}");
     assert_eq!(finding["timers"][0]["timer"], "forward-compute");
-    let text = workdir.run(&["analyze", "a.ndjson", "--no-files"]).succeeded().stdout;
+    let text = workdir
+        .run(&["analyze", "a.ndjson", "--no-files", "-v"])
+        .succeeded()
+        .stdout;
     let says = "slow-rank: rank 5 on node gpu-000 computes ";
     assert!(
         text.lines()

@@ -4,11 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The folders (and single files) of `src`, from the ground up.
-const FLOORS: [&str; 19] = [
+const FLOORS: [&str; 20] = [
     "interrupt",
     "building",
     "contract",
     "stats",
+    "page",
     "verdict",
     "source",
     "job",

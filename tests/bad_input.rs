@@ -184,7 +184,7 @@ fn no_timer_left_is_an_answer_with_its_reasons() {
         + &job("j", "batch-generator", 3, 20, |_, _| 0.1);
     workdir.file("a.ndjson", text);
     let outcome = workdir
-        .run(&["analyze", "a.ndjson", "--rules", "classic", "--no-files"])
+        .run(&["analyze", "a.ndjson", "--rules", "classic", "--no-files", "-v"])
         .succeeded();
     for line in ["anomaly_ranks: []", "anomaly_nodes: []", "cause: none"] {
         assert!(outcome.stdout.lines().any(|there| there == line), "{outcome:?}");
@@ -209,7 +209,7 @@ fn without_a_compute_timer_there_is_nothing_to_compare() {
         "a.ndjson",
         job("j", "optimizer", 8, 20, |rank, _| 1.0 + f64::from(rank)),
     );
-    let outcome = workdir.run(&["analyze", "a.ndjson", "--no-files"]).succeeded();
+    let outcome = workdir.run(&["analyze", "a.ndjson", "--no-files", "-v"]).succeeded();
     assert!(outcome.stdout.contains("\nanomaly_ranks: []\n"), "{outcome:?}");
     assert!(outcome.stdout.contains("unjudged: no timer is left"), "{outcome:?}");
 }
@@ -231,7 +231,17 @@ fn an_out_that_exists_is_kept() {
         .run(&["analyze", "a.ndjson", "--out", "r", "--algorithm", "kmeans", "--force"])
         .succeeded();
     let names: Vec<String> = workdir.content("r").into_iter().map(|(name, _)| name).collect();
-    assert_eq!(names, ["kmeans/fast_slow_summary.csv", "summary.json", "summary.txt"]);
+    assert_eq!(
+        names,
+        [
+            "comparison.json",
+            "cordon.txt",
+            "kmeans/fast_slow_summary.csv",
+            "report.html",
+            "summary.json",
+            "summary.txt"
+        ]
+    );
     assert_eq!(workdir.names(), ["a.ndjson", "r"]);
 }
 
@@ -264,12 +274,12 @@ fn a_disk_that_fills_up_in_the_middle() {
     let workdir = Workdir::new();
     workdir.file("a.ndjson", slow_rank_5("alpha"));
     let program = env!("CARGO_BIN_EXE_mt-detector");
-    let script = format!("trap '' XFSZ; ulimit -f 8; exec '{program}' analyze a.ndjson --out deep/er/r");
+    let script = format!("trap '' XFSZ; ulimit -f 100; exec '{program}' analyze a.ndjson --out deep/er/r");
     let mut shell = std::process::Command::new("sh");
     let outcome = ran(shell.args(["-c", &script]).current_dir(workdir.path("")));
     assert_eq!(outcome.code, Some(5), "{outcome:?}");
     assert!(
-        outcome.stderr.contains("summary.json"),
+        outcome.stderr.contains("report.html"),
         "it was the larger file that failed: {outcome:?}"
     );
     assert_eq!(
@@ -338,7 +348,7 @@ fn a_folder_without_a_readable_file() {
 fn names_with_line_feeds_forge_no_line() {
     let workdir = Workdir::new();
     workdir.file("a.ndjson", slow_rank_5("x\\nanomaly_ranks: [99]"));
-    let outcome = workdir.run(&["analyze", "a.ndjson", "--no-files"]).succeeded();
+    let outcome = workdir.run(&["analyze", "a.ndjson", "--no-files", "-v"]).succeeded();
     let lines: Vec<&str> = outcome
         .stdout
         .lines()

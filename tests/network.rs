@@ -31,7 +31,7 @@ fn written(scenario: &Scenario) -> (Workdir, String) {
 #[test]
 fn a_slow_sender_is_found_with_its_evidence_and_no_rank_is_blamed() {
     let (workdir, file) = written(&slow_sender());
-    let ran = workdir.run(&["analyze", &file, "--out", "out", "--exit-code"]);
+    let ran = workdir.run(&["analyze", &file, "--out", "out", "--exit-code", "-v"]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
     for line in [
         "anomaly_ranks: []",
@@ -111,7 +111,7 @@ fn healthy_jobs_and_jobs_without_calls_name_no_node() {
         },
     ] {
         let (workdir, file) = written(&scenario);
-        let said = workdir.run(&["analyze", &file, "--no-files"]).succeeded().stdout;
+        let said = workdir.run(&["analyze", &file, "--no-files", "-v"]).succeeded().stdout;
         assert!(
             said.contains("anomaly_nodes: []") && said.contains("cause: none"),
             "{said}"
@@ -127,7 +127,8 @@ fn healthy_jobs_and_jobs_without_calls_name_no_node() {
 #[test]
 fn the_classic_rules_have_their_own_thresholds() {
     let (workdir, file) = written(&slow_sender());
-    let said = |more: &[&str]| workdir.run(&[&["analyze", &file, "--no-files", "--rules", "classic"], more].concat());
+    let said =
+        |more: &[&str]| workdir.run(&[&["analyze", &file, "--no-files", "-v", "--rules", "classic"], more].concat());
     let usual = said(&[]).succeeded().stdout;
     assert!(usual.contains("communication: of 32 ranks "), "{usual}");
     let high = [
@@ -225,7 +226,7 @@ fn an_interleaved_schedule_tells_the_slow_link_by_its_first_and_last_transfers()
                 ..interleaved(overlap)
             };
             let (workdir, file) = written(&slow);
-            let ran = workdir.run(&["analyze", &file, "--no-files"]).succeeded();
+            let ran = workdir.run(&["analyze", &file, "--no-files", "-v"]).succeeded();
             for line in ["anomaly_ranks: []", "cause: network"] {
                 assert!(ran.stdout.contains(line), "{link}: `{line}` is not in\n{}", ran.stdout);
             }
@@ -235,7 +236,7 @@ fn an_interleaved_schedule_tells_the_slow_link_by_its_first_and_last_transfers()
             assert!(ends.iter().any(named), "{link}: {}", ran.stdout);
         }
         let (workdir, file) = written(&interleaved(overlap));
-        let ran = workdir.run(&["analyze", &file, "--no-files"]).succeeded();
+        let ran = workdir.run(&["analyze", &file, "--no-files", "-v"]).succeeded();
         assert!(
             ran.stdout.contains("anomaly_nodes: []\ncause: none\n"),
             "{}",
@@ -251,7 +252,7 @@ fn a_slow_card_in_an_interleaved_schedule_is_no_slow_link() {
         ..interleaved(false)
     };
     let (workdir, file) = written(&slow);
-    let ran = workdir.run(&["analyze", &file, "--no-files"]).succeeded();
+    let ran = workdir.run(&["analyze", &file, "--no-files", "-v"]).succeeded();
     assert!(
         ran.stdout
             .contains("anomaly_ranks: [11]\nanomaly_nodes: [\"gpu-001\"]\ncause: compute\n"),

@@ -152,7 +152,7 @@ fn the_summary_says_where_the_topology_comes_from() {
     let workdir = Workdir::new();
     let groups = |job: &str, more: &[&str]| {
         let ran = workdir
-            .run(&[&["analyze", job, "--no-files"], more].concat())
+            .run(&[&["analyze", job, "--no-files", "-v"], more].concat())
             .succeeded();
         let line = ran.stdout.lines().find(|line| line.starts_with("parallel_groups: "));
         line.expect("the line").to_owned()
@@ -246,7 +246,7 @@ fn flags_that_do_not_fit_are_bad_arguments() {
         ("without", &["--pp", "0"], "invalid value '0' for '--pp <N>'"),
     ] {
         let file = format!("{job}.parquet");
-        let ran = workdir.run(&[&["analyze", &file, "--no-files"], flags].concat());
+        let ran = workdir.run(&[&["analyze", &file, "--no-files", "-v"], flags].concat());
         assert_eq!(ran.code, Some(2), "{flags:?}: {ran:?}");
         assert!(ran.stderr.contains(says), "{flags:?}: {}", ran.stderr);
     }

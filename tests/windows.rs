@@ -65,7 +65,7 @@ fn several_windows_have_a_report_each() {
     assert_eq!(sum(&auto), sum(&whole), "no row is lost");
 
     let text = workdir
-        .run(&["analyze", "jobs", "--iterations", "auto", "--out", "r"])
+        .run(&["analyze", "jobs", "--iterations", "auto", "--out", "r", "-v"])
         .succeeded()
         .stdout;
     assert!(text.contains("anomaly_ranks: [3, 12]"), "{text}");

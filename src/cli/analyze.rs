@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 use super::clickhouse::ClickHouseArgs;
 use super::exit::{ArgumentError, Exit};
 use super::progress::Progress;
+use super::screen::ScreenArgs;
 use super::source::Source;
 use super::stdout::{print, tell};
 use super::thresholds::{ClassicThresholds, PeerThresholds};
@@ -15,7 +16,7 @@ use super::topology::TopologyArgs;
 use crate::algos::{Algorithm, registry};
 use crate::contract::defaults::{SLOWDOWN_THRESHOLD, WARMUP_ITERATIONS};
 use crate::job::{IterationRange, Job, JobError, Reduction, Selection, SlowWindow, StepTimes, slow_windows};
-use crate::report::{Asked, Report, ResultFolder, json_line, text};
+use crate::report::{Asked, Report, ResultFolder, WriteError, json_line, prometheus};
 use crate::rules::{self, RulesSettings};
 use crate::source::{Micros, timestamp};
 use crate::verdict::Status;
@@ -70,6 +71,15 @@ pub struct AnalyzeArgs {
     /// Form of the summary on standard output
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
+    #[command(flatten)]
+    screen: ScreenArgs,
+    /// Write the verdict as metrics too, for the textfile collector of Prometheus's node exporter (a file that ends with
+    /// .prom); the file is replaced in one step
+    #[arg(long, value_name = "FILE")]
+    prometheus: Option<PathBuf>,
+    /// Write trace.json too: the slowest and a typical iteration, for Perfetto or chrome://tracing
+    #[arg(long, conflicts_with = "no_files")]
+    trace_view: bool,
     /// Exit with 1 when the status is fault
     #[arg(long)]
     pub(super) exit_code: bool,
@@ -121,7 +131,7 @@ enum RulesName {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// key: value lines and a block for each finding
+    /// The verdict in sentences, then the lines for scripts
     Text,
     /// One line of JSON
     Json,
@@ -179,7 +189,10 @@ pub fn run(args: &AnalyzeArgs) -> anyhow::Result<Exit> {
         warmup: request.selection.warmup,
         step_times: &step_times,
     };
-    let report = request.analyse(&source, &job, &asked)?;
+    let mut report = request.analyse(&source, &job, &asked)?;
+    if args.trace_view {
+        report = report.with_trace_view(&job);
+    }
     let summary = &report.summary;
     // A verdict that can't be kept is told all the same: it may have taken an hour.
     let kept = request.folder.as_ref().map(|folder| {
@@ -188,10 +201,16 @@ pub fn run(args: &AnalyzeArgs) -> anyhow::Result<Exit> {
     });
     drop(progress);
     match args.format {
-        Format::Text => print(&text(summary)?)?,
+        Format::Text => print(&args.screen.printed(summary)?)?,
         Format::Json => print(&(json_line(summary)? + "\n"))?,
     }
-    if let Some(folder) = kept.transpose()? {
+    if let Some(file) = &args.prometheus {
+        let metrics = prometheus(summary, chrono::Utc::now().timestamp());
+        crate::building::replace_file(file, metrics.as_bytes()).map_err(WriteError::io(file))?;
+    }
+    if let Some(folder) = kept.transpose()?
+        && !args.screen.is_quiet()
+    {
         tell(format_args!("results in {}", folder.display()));
     }
     Ok(if args.exit_code && summary.status == Status::Fault {
@@ -311,6 +330,7 @@ impl AnalyzeArgs {
             ("--end", self.end.is_some()),
             ("--out", self.out.is_some()),
             ("--no-files", self.no_files),
+            ("--prometheus", self.prometheus.is_some()),
             ("--format", self.format != Format::Text),
         ];
         let own = given.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag);

@@ -10,6 +10,7 @@ use crate::evaluation::simulate::{self, ScenarioError};
 use crate::job::JobError;
 use crate::machines::MachinesError;
 use crate::report::WriteError;
+use crate::report::stored::StoredError;
 use crate::service::ServiceError;
 use crate::source::SourceError;
 use crate::source::clickhouse::Failure;
@@ -33,6 +34,8 @@ pub enum Exit {
     SourceFailed,
     /// 5: the results could not be written.
     NotWritten,
+    /// 6: another sweep is at work in the folder.
+    Locked,
 }
 
 impl From<Exit> for ExitCode {
@@ -44,6 +47,7 @@ impl From<Exit> for ExitCode {
             Exit::NoRows => 3,
             Exit::SourceFailed => 4,
             Exit::NotWritten => 5,
+            Exit::Locked => 6,
         })
     }
 }
@@ -52,11 +56,13 @@ impl From<Exit> for ExitCode {
 pub(super) const HELP: &str = "\
 Exit codes:
   0  done (with --exit-code: and the status is not fault; whether it is healthy or cannot-tell the summary says)
-  1  with --exit-code: the status is fault; with score --fail-under: too few jobs are exact
+  1  with --exit-code: the status is fault; with score --fail-under: too few jobs are exact;
+     with compare --exit-code: the second result is worse
   2  bad arguments
   3  no rows for that job, window or time
   4  the source failed: server, credentials, unreadable file, wrong columns; sweep: a job failed
   5  the results could not be written
+  6  sweep: another sweep is at work in the folder; nothing was done
   130  interrupted; nothing half-written is left";
 
 /// An argument that parses and makes no sense.
@@ -117,6 +123,14 @@ pub fn exit_of(error: &anyhow::Error) -> Exit {
                 source if source.is_no_rows() => Exit::NoRows,
                 _ => Exit::SourceFailed,
             };
+        }
+        match cause.downcast_ref() {
+            Some(StoredError::NotThere { .. }) => return Exit::NoRows,
+            Some(_) => return Exit::SourceFailed,
+            None => {}
+        }
+        if matches!(cause.downcast_ref(), Some(SweepError::Locked { .. })) {
+            return Exit::Locked;
         }
         if cause.is::<WriteError>() || cause.is::<SweepError>() {
             return Exit::NotWritten;

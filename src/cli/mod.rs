@@ -6,7 +6,10 @@
 
 mod analyze;
 mod clickhouse;
+mod compare;
+mod completions;
 mod exit;
+mod explain;
 mod export;
 mod hints;
 mod jobs;
@@ -16,6 +19,7 @@ mod progress;
 mod replay;
 mod schema;
 mod score;
+mod screen;
 mod serve;
 mod simulate;
 mod source;
@@ -51,6 +55,10 @@ enum Command {
     Jobs(jobs::JobsArgs),
     /// Analyse every job with rows in a span of time
     Sweep(Box<sweep::SweepArgs>),
+    /// Say why a rank, a node or a link was or was not named, from a result folder
+    Explain(explain::ExplainArgs),
+    /// Hold two results side by side: who became slow or recovered, which timers moved
+    Compare(compare::CompareArgs),
     /// Print the statements that make the ClickHouse table
     Schema(schema::SchemaArgs),
     /// Write the rows of files into the table; what is there already is not written again
@@ -71,6 +79,10 @@ enum Command {
     Whatif(whatif::WhatIfArgs),
     /// Hold verdicts on labelled or simulated jobs against the truth
     Score(Box<score::ScoreArgs>),
+    /// Print a script that completes commands and flags in a shell
+    Completions(completions::CompletionsArgs),
+    /// Print the manual page, or write all of them
+    Man(completions::ManArgs),
 }
 
 /// Runs the program with the process's arguments.
@@ -86,6 +98,10 @@ pub fn main() -> ExitCode {
             Command::Analyze(args) => analyze::run(args),
             Command::Jobs(args) => jobs::run(args),
             Command::Sweep(args) => sweep::run(args),
+            Command::Explain(args) => explain::run(args),
+            Command::Compare(args) => compare::run(args),
+            Command::Completions(args) => completions::completions(args),
+            Command::Man(args) => completions::man(args),
             Command::Schema(args) => schema::run(args),
             Command::Load(args) => load::run(args),
             Command::Export(args) => export::run(args),

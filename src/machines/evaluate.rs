@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::detect::{Settings, detect};
@@ -31,7 +32,7 @@ pub enum Case {
 }
 
 /// What came out of one task.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Outcome {
     /// The task.
     pub name: String,
@@ -56,7 +57,7 @@ pub struct Outcome {
 }
 
 /// Counts over tasks.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct Tally {
     /// Tasks.
     pub tasks: usize,
@@ -104,7 +105,7 @@ impl Tally {
 }
 
 /// The score of one method.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Score {
     /// The method.
     pub method: &'static str,

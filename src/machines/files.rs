@@ -1,4 +1,4 @@
-//! The folder of results: the verdict as text and JSON, the scores as Parquet.
+//! The folder of results: the verdict as text, JSON and page, the scores as Parquet.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -7,10 +7,11 @@ use polars::prelude::*;
 
 use super::detect::Detection;
 use super::error::MachinesError;
+use super::page::page;
 use super::text::text;
 use crate::interrupt::remove_on_interrupt;
 
-/// Writes `summary.txt`, `verdict.json` and `scores.parquet` into a folder, whole or not at all.
+/// Writes `summary.txt`, `verdict.json`, `report.html` and `scores.parquet` into a folder, whole or not at all.
 ///
 /// # Errors
 /// A folder that is there already without `replace`, or what can't be written.
@@ -36,6 +37,8 @@ pub fn write_folder(folder: &Path, detection: &Detection, replace: bool) -> Resu
     fs::write(building.path().join("summary.txt"), text(verdict)).map_err(failed)?;
     let json = serde_json::to_string_pretty(verdict).map_err(|error| MachinesError::write(folder, error))?;
     fs::write(building.path().join("verdict.json"), json + "\n").map_err(failed)?;
+    let page = page(verdict).map_err(|error| MachinesError::write(folder, error))?;
+    fs::write(building.path().join("report.html"), page).map_err(failed)?;
     let path = building.path().join("scores.parquet");
     let file = File::create(&path).map_err(failed)?;
     let mut frame = scores(detection).map_err(|error| MachinesError::write(&path, error))?;

@@ -17,6 +17,7 @@ pub mod input;
 pub mod model;
 pub mod names;
 pub mod order;
+pub mod page;
 pub mod samples;
 pub mod score;
 pub mod silent;

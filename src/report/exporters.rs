@@ -5,13 +5,22 @@ use std::path::Path;
 
 use super::error::WriteError;
 use super::report::Report;
-use super::{comm_tables, json, tables, text};
+use super::{comm_tables, comparison_json, cordon, json, page, tables, text, trace_view};
 
 /// Puts one sort of file of a report into a folder that exists.
 type Exporter = fn(&Path, &Report) -> Result<(), WriteError>;
 
 /// What is written, in this order. The summary as JSON comes last: a folder that holds it is a whole result.
-const EXPORTERS: [Exporter; 4] = [tables::export, comm_tables::export, text::export, json::export];
+const EXPORTERS: [Exporter; 8] = [
+    tables::export,
+    comm_tables::export,
+    text::export,
+    cordon::export,
+    comparison_json::export,
+    page::export,
+    trace_view::export,
+    json::export,
+];
 
 /// Writes a report's files, those of each window into a folder of its own.
 ///

@@ -6,28 +6,41 @@
 //! Nothing is computed here that a verdict does not hold.
 
 mod comm_tables;
+pub mod compare;
+mod comparison_json;
+mod cordon;
 mod csv_table;
 mod error;
+pub mod explain;
 mod exporters;
 mod folder;
+mod headline;
 mod json;
+mod page;
+mod picture;
+mod prometheus;
 #[expect(
     clippy::module_inception,
     reason = "the folder is what a user reads, the file the value behind it"
 )]
 mod report;
+mod screen;
+pub mod stored;
 mod summary;
 mod tables;
 mod text;
-mod text_cost;
+mod trace_view;
 
 pub use error::WriteError;
 pub use folder::ResultFolder;
+pub use headline::{Headline, WorstRank};
 pub use json::{json_line, json_pretty};
+pub use prometheus::prometheus;
 pub use report::Report;
-pub use summary::{AlgorithmSummary, Asked, RankVotes, SCHEMA_VERSION, Summary, TimerSummary, WindowSummary};
-pub use text::text;
-pub(crate) use text_cost::cost as cost_in_words;
+pub use screen::{Look, screen};
+pub use summary::{AlgorithmSummary, Asked, RankVotes, SCHEMA_VERSION, Sources, Summary, TimerSummary, WindowSummary};
+pub(crate) use text::cost::cost as cost_in_words;
+pub use text::{lines_for_scripts, text};
 
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::picture::Picture;
 use super::summary::{AlgorithmSummary, Asked, RankVotes, Summary, TimerSummary};
+use super::trace_view::trace_view;
 use crate::job::{DataQuality, Job};
 use crate::rules::Verdict;
 use crate::verdict::Cause;
@@ -16,6 +18,10 @@ pub struct Report {
     pub(super) ranks: Vec<u32>,
     /// Their nodes.
     pub(super) nodes: Vec<String>,
+    /// What pictures show of the job besides.
+    pub(super) picture: Picture,
+    /// Two iterations for a viewer of traces, where that was asked for.
+    pub(super) trace_view: Option<serde_json::Value>,
     /// The verdict; of nothing where there are several windows.
     pub(super) verdict: Verdict,
     /// Each slow window's own report; empty where there is one analysis.
@@ -30,9 +36,18 @@ impl Report {
             summary: Summary::new(job, &verdict, asked),
             ranks: job.ranks.clone(),
             nodes: job.nodes.clone(),
+            picture: Picture::of(job),
+            trace_view: None,
             verdict,
             windows: Vec::new(),
         }
+    }
+
+    /// The same with `trace.json` of the job's slowest and a typical iteration.
+    #[must_use]
+    pub fn with_trace_view(mut self, job: &Job) -> Self {
+        self.trace_view = Some(trace_view(job, &self.summary.anomaly_ranks));
+        self
     }
 
     /// The report of a job that was analysed in several windows, each of which has a report of its own.
@@ -58,6 +73,8 @@ impl Report {
         if let (Some(first), Some(last)) = (parts.first(), parts.last()) {
             whole.window.first_iteration = first.window.first_iteration;
             whole.window.last_iteration = last.window.last_iteration;
+            whole.window.first_time.clone_from(&first.window.first_time);
+            whole.window.last_time.clone_from(&last.window.last_time);
         }
         add_up_quality(&mut whole.data_quality, &parts);
         whole.windows = parts.into_iter().cloned().collect();
@@ -65,6 +82,8 @@ impl Report {
             summary: whole,
             ranks: job.ranks.clone(),
             nodes: job.nodes.clone(),
+            picture: Picture::of(job),
+            trace_view: None,
             verdict: nothing,
             windows,
         }

@@ -5,14 +5,17 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::headline::{Headline, Known, headlines};
 use crate::features::TimerFate;
 use crate::job::{DataQuality, Job, Move, Run, StepTimes, Topology};
 use crate::rules::{RulesSettings, Verdict};
+use crate::source::timestamp;
+use crate::stats::median;
 use crate::verdict::{Cause, Finding, Status};
 use crate::whatif::timers::WhatIf;
 
 /// Version of the JSON layout; it grows when a field changes its meaning or goes.
-pub const SCHEMA_VERSION: u32 = 3;
+pub const SCHEMA_VERSION: u32 = 4;
 
 /// All that an analysis says.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -35,6 +38,8 @@ pub struct Summary {
     pub cause: Cause,
     /// What all faults cost together, and what uneven stages and data do; null where it was not asked for.
     pub what_if: Option<WhatIf>,
+    /// The findings as they are told to people: those that are one thing put together. Empty where every window has its own.
+    pub headlines: Vec<Headline>,
     /// Everything that was found, the weightiest first.
     pub findings: Vec<Finding>,
     /// How communication was judged, and what could not be told of it.
@@ -43,8 +48,10 @@ pub struct Summary {
     pub rules: String,
     /// Thresholds of the rules.
     pub settings: RulesSettings,
-    /// Files that were read.
-    pub source: Vec<String>,
+    /// Transfers that were compared with others of their kind.
+    pub links_compared: usize,
+    /// Files that were read, or the table.
+    pub sources: Sources,
     /// Files in the named folders that were passed over because of their ending.
     pub files_passed_over: Vec<String>,
     /// What was analysed.
@@ -86,10 +93,99 @@ pub struct WindowSummary {
     /// Iterations that were put together before they were analysed: 1 but for jobs that a server reduced. First and last
     /// iterations of findings are those of such spans.
     pub iterations_per_column: usize,
+    /// When the first iteration was over, UTC.
+    pub first_time: Option<String>,
+    /// When the last iteration was over, UTC.
+    pub last_time: Option<String>,
     /// The asked iterations.
     pub asked_iterations: String,
     /// Iterations dropped at the beginning of every run.
     pub warmup: u32,
+}
+
+/// Where the rows come from.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Sources {
+    /// Files, or tables of a server.
+    pub count: usize,
+    /// Their names; of many the pattern that they share, with `*` for what differs.
+    pub names: Vec<String>,
+}
+
+/// Files that are named one by one; more are told as a pattern.
+const NAMED_SOURCES: usize = 8;
+
+impl Sources {
+    /// Names few, tells what many have in common.
+    #[must_use]
+    pub fn of(names: &[String]) -> Self {
+        let count = names.len();
+        if count <= NAMED_SOURCES {
+            return Self {
+                count,
+                names: names.to_vec(),
+            };
+        }
+        let mut by_folder = std::collections::BTreeMap::<&str, Vec<&str>>::new();
+        for name in names {
+            let (folder, file) = name
+                .rsplit_once('/')
+                .map_or(("", name.as_str()), |(folder, file)| (folder, file));
+            by_folder.entry(folder).or_default().push(file);
+        }
+        let pattern = |(folder, files): (&str, Vec<&str>)| {
+            let file = if files.len() == 1 {
+                files[0].to_owned()
+            } else {
+                common(&files)
+            };
+            if folder.is_empty() {
+                file
+            } else {
+                format!("{folder}/{file}")
+            }
+        };
+        let mut names: Vec<String> = by_folder.into_iter().map(pattern).collect();
+        if names.len() > NAMED_SOURCES {
+            let texts: Vec<&str> = names.iter().map(String::as_str).collect();
+            names = vec![common(&texts)];
+        }
+        Self { count, names }
+    }
+}
+
+impl std::fmt::Display for Sources {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "{}", self.names.join(", "))?;
+        if self.count > self.names.len() {
+            write!(out, " ({} files)", self.count)?;
+        }
+        Ok(())
+    }
+}
+
+/// What texts begin and end with, a `*` between.
+fn common(texts: &[&str]) -> String {
+    let shared = |a: &mut dyn Iterator<Item = char>, b: &mut dyn Iterator<Item = char>| {
+        a.zip(b).take_while(|(a, b)| a == b).map(|(a, _)| a).collect::<String>()
+    };
+    let first = texts[0];
+    let start = texts
+        .iter()
+        .map(|text| shared(&mut first.chars(), &mut text.chars()))
+        .min_by_key(String::len)
+        .unwrap_or_default();
+    let end = texts
+        .iter()
+        .map(|text| {
+            shared(
+                &mut first[start.len()..].chars().rev(),
+                &mut text[start.len()..].chars().rev(),
+            )
+        })
+        .min_by_key(String::len)
+        .unwrap_or_default();
+    format!("{start}*{}", end.chars().rev().collect::<String>())
 }
 
 /// A timer and what became of it.
@@ -99,6 +195,10 @@ pub struct TimerSummary {
     pub timer: String,
     /// Ranks that ran it.
     pub ranks: usize,
+    /// The median over these ranks of their means, seconds; null where it ran nowhere.
+    pub median_seconds: Option<f64>,
+    /// The largest of their means, seconds.
+    pub largest_seconds: Option<f64>,
     /// Whether it is clustered, and why not.
     #[serde(flatten)]
     pub fate: TimerFate,
@@ -167,6 +267,11 @@ impl Summary {
     #[must_use]
     pub fn new(job: &Job, verdict: &Verdict, asked: Asked<'_>) -> Self {
         let nodes: BTreeSet<&String> = job.nodes.iter().collect();
+        let known = Known {
+            job,
+            findings: &verdict.findings,
+            what_if: verdict.what_if.as_ref().filter(|what_if| what_if.reason.is_none()),
+        };
         Self {
             schema_version: SCHEMA_VERSION,
             tool_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -177,11 +282,18 @@ impl Summary {
             unjudged: verdict.unjudged.clone(),
             cause: verdict.cause,
             what_if: verdict.what_if.clone(),
+            headlines: headlines(&known),
             findings: verdict.findings.clone(),
             communication: verdict.communication.told.clone(),
             rules: asked.settings.rules().name().to_owned(),
             settings: asked.settings.clone(),
-            source: asked.source,
+            links_compared: verdict
+                .communication
+                .flows
+                .iter()
+                .filter(|flow| flow.is_compared())
+                .count(),
+            sources: Sources::of(&asked.source),
             files_passed_over: asked.files_passed_over,
             window: WindowSummary {
                 ranks: job.ranks.len(),
@@ -190,6 +302,8 @@ impl Summary {
                 first_iteration: job.iterations.first().copied().unwrap_or_default(),
                 last_iteration: last_iteration(job),
                 iterations_per_column: job.iterations_per_column(),
+                first_time: job.iteration_times.first().map(|&time| timestamp::format(time)),
+                last_time: job.iteration_times.last().map(|&time| timestamp::format(time)),
                 asked_iterations: asked.iterations,
                 warmup: asked.warmup,
             },
@@ -204,6 +318,14 @@ impl Summary {
             windows: Vec::new(),
         }
     }
+
+    /// The headlines, of several windows all of theirs.
+    #[must_use]
+    pub fn all_headlines(&self) -> Vec<&Headline> {
+        let own = self.headlines.iter();
+        own.chain(self.windows.iter().flat_map(|window| &window.headlines))
+            .collect()
+    }
 }
 
 fn last_iteration(job: &Job) -> i64 {
@@ -212,10 +334,16 @@ fn last_iteration(job: &Job) -> i64 {
 }
 
 fn timers(verdict: &Verdict) -> Vec<TimerSummary> {
-    let summary = |timer: &crate::features::TimerVerdict| TimerSummary {
-        timer: timer.features.timer.clone(),
-        ranks: timer.features.covered(),
-        fate: timer.fate.clone(),
+    let summary = |timer: &crate::features::TimerVerdict| {
+        let means = || timer.features.ranks.iter().flatten().map(|[_, _, _, mean]| *mean);
+        let known = |seconds: f64| Some(seconds).filter(|seconds| seconds.is_finite());
+        TimerSummary {
+            timer: timer.features.timer.clone(),
+            ranks: timer.features.covered(),
+            median_seconds: known(median(means())),
+            largest_seconds: known(means().fold(f64::NAN, f64::max)),
+            fate: timer.fate.clone(),
+        }
     };
     verdict.timers.iter().map(summary).collect()
 }

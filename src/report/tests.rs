@@ -89,7 +89,7 @@ fn a_summary_names_ranks_by_number_and_nodes_by_name() {
     );
     assert_eq!((summary.votes.len(), summary.votes[0].rank), (1, 9));
     assert_eq!(summary.algorithms[0].slow_ranks, [9]);
-    let text = text(summary).expect("text");
+    let text = text(summary, Look::default()).expect("text");
     assert_eq!(value(&text, "anomaly_ranks"), "[9]");
     assert_eq!(value(&text, "  when"), "iterations 6-9, 4 of 10 (40 %); began at 6");
 }
@@ -102,7 +102,7 @@ fn names_forge_no_lines() {
     let mut verdict = verdict(&job, 1, Cause::Compute, 0.5);
     verdict.findings[0].says = "rank 1\nslow-rank: rank 2".to_owned();
     let report = report(&job, verdict);
-    let text = text(&report.summary).expect("text");
+    let text = text(&report.summary, Look::default()).expect("text");
     for key in ["anomaly_ranks: ", "cause: ", "slow-rank: "] {
         let lines = text.lines().filter(|line| line.starts_with(key)).count();
         assert_eq!(lines, 1, "{key}\n{text}");
@@ -118,7 +118,7 @@ fn what_could_not_be_judged_is_told_in_words() {
         ..Verdict::default()
     };
     let report = report(&lone, verdict);
-    let text = text(&report.summary).expect("text");
+    let text = text(&report.summary, Look::default()).expect("text");
     assert!(value(&text, "unjudged").contains("one rank"), "{text}");
     assert_eq!(value(&text, "anomaly_ranks"), "[]");
 }
@@ -164,12 +164,18 @@ fn a_result_folder_holds_every_file_and_each_windows() {
     assert_eq!(
         files(temporary.path()),
         [
+            "deep/result/cordon.txt",
+            "deep/result/report.html",
             "deep/result/summary.json",
             "deep/result/summary.txt",
+            "deep/result/window-0-3/cordon.txt",
             "deep/result/window-0-3/kmeans/fast_slow_summary.csv",
+            "deep/result/window-0-3/report.html",
             "deep/result/window-0-3/summary.json",
             "deep/result/window-0-3/summary.txt",
+            "deep/result/window-4-9/cordon.txt",
             "deep/result/window-4-9/kmeans/fast_slow_summary.csv",
+            "deep/result/window-4-9/report.html",
             "deep/result/window-4-9/summary.json",
             "deep/result/window-4-9/summary.txt",
         ]

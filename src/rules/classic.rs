@@ -15,6 +15,7 @@ use crate::contract::timers::{ATTENTION_QKV, COMPUTING};
 use crate::features::{self, TimerFate, TimerRules, TimerVerdict};
 use crate::job::Job;
 use crate::stats::median;
+use crate::verdict::comparison::Comparison;
 use crate::verdict::{Cause, Finding, FindingKind, Status, TimerEvidence, words};
 use crate::vote::{self, SlowStepGate, TimerVote};
 
@@ -133,6 +134,7 @@ pub fn judge(job: &Job, settings: &ClassicSettings, algorithms: &[&'static dyn A
         status,
         unjudged,
         what_if: None,
+        comparison: Comparison::default(),
         timers,
         algorithms,
         votes: election.votes,

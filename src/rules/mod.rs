@@ -22,12 +22,14 @@ use crate::contract::constant::Movable;
 use crate::contract::metrics::UNKNOWN_NODE;
 use crate::features::TimerVerdict;
 use crate::job::Job;
+use crate::source::timestamp;
+use crate::verdict::comparison::Comparison;
 use crate::verdict::{self, Cause, Finding, Status};
 use crate::vote::RankBallot;
 use crate::whatif::timers::WhatIf;
 
 /// A set of rules.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Rules {
     /// Compare a rank with the others of its stage, name who is slow lastingly and by an amount that matters.
@@ -95,10 +97,24 @@ pub fn constants() -> Vec<&'static dyn Movable> {
 /// Gives a verdict on any job, however small or full of holes; `O(ranks x iterations)` and the algorithms' cost.
 #[must_use]
 pub fn judge(job: &Job, settings: &RulesSettings, algorithms: &[&'static dyn Algorithm]) -> Verdict {
-    match settings {
+    let mut verdict = match settings {
         RulesSettings::Peer(settings) => cost::with_costs(job, peer::judge(job, settings, algorithms)),
         RulesSettings::Classic(settings) => classic::judge(job, settings, algorithms),
+    };
+    for finding in &mut verdict.findings {
+        finding.first_time = finding.first_iteration.and_then(|iteration| time_of(job, iteration));
+        finding.last_time = finding.last_iteration.and_then(|iteration| time_of(job, iteration));
     }
+    verdict
+}
+
+/// When the step that holds an iteration was over, UTC.
+fn time_of(job: &Job, iteration: i64) -> Option<String> {
+    let column = job
+        .iterations
+        .partition_point(|&first| first <= iteration)
+        .checked_sub(1)?;
+    job.iteration_times.get(column).map(|&time| timestamp::format(time))
 }
 
 /// How an algorithm labelled the ranks by one timer, or by all.
@@ -150,6 +166,8 @@ pub struct Verdict {
     pub findings: Vec<Finding>,
     /// Transfers between ranks, and what each rank does with its time.
     pub communication: Communication,
+    /// Every rank beside its peers; of no ranks where they were not compared.
+    pub comparison: Comparison,
     /// What the findings cost together; `None` where it was not asked for.
     pub what_if: Option<WhatIf>,
 }

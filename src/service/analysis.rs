@@ -74,7 +74,7 @@ impl Analyst {
                 detection.cause = result.cause;
                 detection.ranks = result.anomaly_ranks;
                 detection.nodes = result.anomaly_nodes;
-                detection.findings = result.findings;
+                detection.findings = result.headlines.into_iter().map(|headline| headline.says).collect();
                 detection.error = result.error;
                 detection.cost = folder.as_deref().and_then(weightiest_cost);
                 detection.folder = folder

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 
+use serde::Deserialize;
+
 use super::error::SweepError;
-use super::html;
-use super::ledger::{JobResult, LEDGER_VERSION, Ledger};
+use super::ledger::{JobCost, JobResult, LEDGER_VERSION, Ledger, News};
+use super::page::page;
 use crate::contract::printable::{as_cell, json_printable};
 use crate::interrupt;
 
@@ -14,6 +16,11 @@ const JSON: &str = "sweep.json";
 const CSV: &str = "sweep.csv";
 const HTML: &str = "index.html";
 const LOCK: &str = ".lock";
+
+#[derive(Deserialize)]
+struct Layout {
+    ledger_version: u32,
+}
 
 /// A folder that one sweep has to itself.
 #[derive(Debug)]
@@ -73,10 +80,11 @@ impl SweepFolder {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
             Err(error) => return Err(unreadable(error.to_string())),
         };
-        let ledger: Ledger = serde_json::from_slice(&text).map_err(|error| unreadable(error.to_string()))?;
-        if ledger.ledger_version != LEDGER_VERSION {
+        let Layout { ledger_version } = serde_json::from_slice(&text).map_err(|error| unreadable(error.to_string()))?;
+        if ledger_version != LEDGER_VERSION {
             return Ok(BTreeMap::new());
         }
+        let ledger: Ledger = serde_json::from_slice(&text).map_err(|error| unreadable(error.to_string()))?;
         Ok(ledger
             .jobs
             .into_iter()
@@ -106,7 +114,7 @@ impl SweepFolder {
             CSV,
             &table(ledger).map_err(|error| SweepError::io(self.path.join(CSV))(error.into()))?,
         )?;
-        self.write(HTML, html::page(ledger).as_bytes())
+        self.write(HTML, page(ledger).as_bytes())
     }
 
     /// Writes a file beside and renames it, so that it is there whole.
@@ -130,21 +138,35 @@ fn table(ledger: &Ledger) -> Result<Vec<u8>, csv::Error> {
         "anomaly_nodes",
         "cause",
         "findings",
+        "cost_seconds",
+        "cost_gpu_hours",
+        "news",
         "folder",
         "error",
     ])?;
     for result in &ledger.jobs {
+        let findings: Vec<&str> = result.headlines.iter().map(|headline| headline.says.as_str()).collect();
+        let cost = |of: fn(&JobCost) -> f64| {
+            result
+                .cost
+                .as_ref()
+                .map_or(String::new(), |cost| format!("{:.3}", of(cost)))
+        };
         let ranks: Vec<String> = result.anomaly_ranks.iter().map(u32::to_string).collect();
-        table.write_record([
-            &as_cell(&result.job),
-            result.word(),
-            &ranks.join(" "),
-            &as_cell(&result.anomaly_nodes.join(" ")),
-            &as_cell(&result.cause),
-            &as_cell(&result.findings.join("; ")),
-            &as_cell(result.folder.as_deref().unwrap_or("")),
-            &as_cell(result.error.as_deref().unwrap_or("")),
-        ])?;
+        let record: [String; 11] = [
+            as_cell(&result.job),
+            result.word().to_owned(),
+            ranks.join(" "),
+            as_cell(&result.anomaly_nodes.join(" ")),
+            as_cell(&result.cause),
+            as_cell(&findings.join("; ")),
+            cost(|cost| cost.seconds),
+            cost(|cost| cost.gpu_hours),
+            result.news.map_or("", News::word).to_owned(),
+            as_cell(result.folder.as_deref().unwrap_or("")),
+            as_cell(result.error.as_deref().unwrap_or("")),
+        ];
+        table.write_record(&record)?;
     }
     table.into_inner().map_err(|error| error.into_error().into())
 }

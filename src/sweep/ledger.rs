@@ -2,16 +2,18 @@
 
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::job::JobEntry;
+use crate::report::Headline;
 use crate::verdict;
 
 /// Version of the layout of `sweep.json`; it grows when a field changes its meaning or goes.
-pub const LEDGER_VERSION: u32 = 1;
+pub const LEDGER_VERSION: u32 = 2;
 
 /// How a job came out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Status {
     /// Analysed; the verdict stands in its folder.
@@ -46,8 +48,73 @@ impl Status {
     }
 }
 
+/// What the faults of a job cost.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct JobCost {
+    /// Growth of the steps over those with all faults mended: 0.35 is 35 % longer.
+    pub share: f64,
+    /// Seconds of the window that mending them saves.
+    pub seconds: f64,
+    /// The same times the ranks of the job, hours.
+    pub gpu_hours: f64,
+}
+
+/// How a job differs from the sweep before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum News {
+    /// A fault that was not there, or that names others than before.
+    Fault,
+    /// It could not be analysed.
+    Broken,
+    /// A fault that was there is gone.
+    Recovered,
+    /// Another word than before, and no fault: it became uneven, or can no longer be judged.
+    Changed,
+}
+
+impl News {
+    /// What a result is beside the one before; a healthy job that was not there before is none.
+    #[must_use]
+    pub fn of(result: &JobResult, before: Option<&JobResult>) -> Option<Self> {
+        if result.status.is_broken() {
+            return Some(Self::Broken);
+        }
+        let named = |result: &JobResult| {
+            (
+                result.anomaly_ranks.clone(),
+                result.anomaly_nodes.clone(),
+                result.cause.clone(),
+            )
+        };
+        match before {
+            None => result.is_fault().then_some(Self::Fault),
+            Some(before) if result.is_fault() => {
+                (!before.is_fault() || named(before) != named(result)).then_some(Self::Fault)
+            }
+            // Of a job that is gone from the span, or is starting up again, nothing is known.
+            Some(before) if before.is_fault() => (result.status == Status::Analysed).then_some(Self::Recovered),
+            Some(before) => (result.status == Status::Analysed
+                && before.status == Status::Analysed
+                && before.verdict != result.verdict)
+                .then_some(Self::Changed),
+        }
+    }
+
+    /// The word in tables.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Fault => "fault",
+            Self::Broken => "broken",
+            Self::Recovered => "recovered",
+            Self::Changed => "changed",
+        }
+    }
+}
+
 /// One job of a sweep.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct JobResult {
     /// Job id.
     pub job: String,
@@ -64,8 +131,12 @@ pub struct JobResult {
     pub anomaly_nodes: Vec<String>,
     /// What costs the job most; empty without a verdict.
     pub cause: String,
-    /// Each finding's headline.
-    pub findings: Vec<String>,
+    /// What was found, put together for people; those of all slow windows.
+    pub headlines: Vec<Headline>,
+    /// What all faults cost; null where it is not known.
+    pub cost: Option<JobCost>,
+    /// How it differs from the sweep before; null where it does not.
+    pub news: Option<News>,
     /// What went wrong.
     pub error: Option<String>,
     /// What the result rests on: the source, rows, times and iterations of the job within the span, the flags and the
@@ -85,7 +156,9 @@ impl JobResult {
             anomaly_ranks: Vec::new(),
             anomaly_nodes: Vec::new(),
             cause: String::new(),
-            findings: Vec::new(),
+            headlines: Vec::new(),
+            cost: None,
+            news: None,
             error,
             fingerprint,
         }
@@ -105,12 +178,14 @@ impl JobResult {
 }
 
 /// All of a sweep; `sweep.json`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Ledger {
     /// Version of this layout.
     pub ledger_version: u32,
     /// Version of the tool.
     pub tool_version: String,
+    /// When the sweep was made, UTC.
+    pub made: String,
     /// Where the jobs were found.
     pub source: Vec<String>,
     /// First moment, UTC.
@@ -160,4 +235,54 @@ pub(super) fn fingerprint(listed: &ListedJob, flags: &[String]) -> String {
         listed.place,
         env!("CARGO_PKG_VERSION"),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn result(verdict: Option<verdict::Status>, ranks: &[u32]) -> JobResult {
+        JobResult {
+            verdict,
+            anomaly_ranks: ranks.to_vec(),
+            ..JobResult::without(
+                "j",
+                if verdict.is_some() {
+                    Status::Analysed
+                } else {
+                    Status::Failed
+                },
+                None,
+                String::new(),
+            )
+        }
+    }
+
+    #[test]
+    fn news_is_what_is_different() {
+        use verdict::Status::{Fault, Healthy, Imbalance};
+        let of = |now: &JobResult, before: Option<&JobResult>| News::of(now, before);
+        let (slow, other, well) = (
+            result(Some(Fault), &[5]),
+            result(Some(Fault), &[6]),
+            result(Some(Healthy), &[]),
+        );
+        assert_eq!(
+            (of(&slow, None), of(&slow, Some(&slow)), of(&slow, Some(&other))),
+            (Some(News::Fault), None, Some(News::Fault))
+        );
+        assert_eq!(
+            (of(&well, None), of(&well, Some(&well)), of(&well, Some(&slow))),
+            (None, None, Some(News::Recovered))
+        );
+        assert_eq!(of(&result(Some(Imbalance), &[]), Some(&well)), Some(News::Changed));
+        let broken = result(None, &[]);
+        assert_eq!(
+            of(&broken, Some(&broken)),
+            Some(News::Broken),
+            "what is broken is told every time"
+        );
+        let young = JobResult::without("j", Status::NoRows, None, String::new());
+        assert_eq!((of(&young, Some(&slow)), of(&young, None)), (None, None));
+    }
 }

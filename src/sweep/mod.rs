@@ -6,12 +6,15 @@
 //! Data flows jobs of the source -> [`Plan`] (which of them, under which folder) -> [`run()`] (processes side by side,
 //! within their budgets) -> [`Ledger`], which [`folder`] keeps as `sweep.json`, `sweep.csv` and `index.html`.
 
+mod children;
 mod error;
 pub mod folder;
-mod html;
+mod job_folders;
 mod ledger;
+mod page;
 mod run;
 
 pub use error::SweepError;
-pub use ledger::{JobResult, LEDGER_VERSION, Ledger, ListedJob, Status};
+pub use job_folders::prune;
+pub use ledger::{JobCost, JobResult, LEDGER_VERSION, Ledger, ListedJob, News, Status};
 pub use run::{Budget, Plan, named, run};

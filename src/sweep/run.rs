@@ -1,30 +1,25 @@
 //! Runs the analyses: processes side by side, ended when their time is up.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::hash::{Hash as _, Hasher as _};
 use std::io::{Read as _, Seek as _};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use rustc_hash::FxHasher;
 use serde::Deserialize;
 
+use super::children::{BEAT, Children};
 use super::error::SweepError;
-use super::ledger::{JobResult, ListedJob, Status, fingerprint};
+use super::job_folders::folders;
+use super::ledger::{JobCost, JobResult, ListedJob, Status, fingerprint};
 use crate::interrupt;
+use crate::report::Headline;
 use crate::source::clickhouse::Secret;
 use crate::verdict;
 
-/// Folder of the jobs' own result folders, beside the ledger.
-const JOBS: &str = "jobs";
-/// How often a process is looked at.
-const BEAT: Duration = Duration::from_millis(20);
-/// How long a process that is asked to end may take to end its queries and to clean up.
-const GRACE: Duration = Duration::from_secs(5);
 /// Exit code of `analyze` when no row counts.
 const NO_ROWS: i32 = 3;
 
@@ -62,17 +57,39 @@ pub struct Plan<'a> {
 
 /// The parts of `summary.json` that a ledger repeats.
 #[derive(Deserialize)]
-struct Verdict {
+struct ChildSummary {
     status: verdict::Status,
     anomaly_ranks: Vec<u32>,
     anomaly_nodes: Vec<String>,
     cause: String,
-    findings: Vec<Headline>,
+    headlines: Vec<Headline>,
+    what_if: Option<ChildCost>,
+    windows: Vec<ChildWindow>,
+}
+
+/// A slow window of several.
+#[derive(Deserialize)]
+struct ChildWindow {
+    headlines: Vec<Headline>,
 }
 
 #[derive(Deserialize)]
-struct Headline {
-    says: String,
+struct ChildCost {
+    reason: Option<String>,
+    faults_share: Option<f64>,
+    seconds: Option<f64>,
+    gpu_hours: Option<f64>,
+}
+
+impl ChildSummary {
+    fn cost(&self) -> Option<JobCost> {
+        let cost = self.what_if.as_ref().filter(|cost| cost.reason.is_none())?;
+        Some(JobCost {
+            share: cost.faults_share?,
+            seconds: cost.seconds?,
+            gpu_hours: cost.gpu_hours?,
+        })
+    }
 }
 
 /// Analyses the jobs and gives each result, as it comes, to `each`; in the end all of them by id.
@@ -153,11 +170,16 @@ fn result_of(
         {
             Ok(verdict) => JobResult {
                 folder: Some(folder.to_owned()),
+                cost: verdict.cost(),
                 verdict: Some(verdict.status),
                 anomaly_ranks: verdict.anomaly_ranks,
                 anomaly_nodes: verdict.anomaly_nodes,
                 cause: verdict.cause,
-                findings: verdict.findings.into_iter().map(|finding| finding.says).collect(),
+                headlines: verdict
+                    .headlines
+                    .into_iter()
+                    .chain(verdict.windows.into_iter().flat_map(|window| window.headlines))
+                    .collect(),
                 ..without(Status::Analysed, None)
             },
             Err(reason) => without(Status::Failed, Some(reason)),
@@ -252,159 +274,15 @@ fn last_words(text: &str) -> String {
     line.chars().take(1000).collect()
 }
 
-fn verdict_in(place: &Path) -> Result<Verdict, String> {
+fn verdict_in(place: &Path) -> Result<ChildSummary, String> {
     let file = place.join("summary.json");
     let text = std::fs::read(&file).map_err(|error| format!("{}: {error}", file.display()))?;
     serde_json::from_slice(&text).map_err(|error| format!("{}: {error}", file.display()))
 }
 
-/// A folder for each job, named after it as far as a file system bears.
-fn folders(jobs: &[ListedJob]) -> BTreeMap<String, String> {
-    let mut taken = BTreeSet::new();
-    let mut folders = BTreeMap::new();
-    for ListedJob { entry, .. } in jobs {
-        let plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.');
-        let mut name: String = entry
-            .job
-            .chars()
-            .take(100)
-            .map(|letter| if plain(letter) { letter } else { '_' })
-            .collect();
-        // Two ids may look alike, on some file systems even when only their case differs.
-        if name != entry.job || name.starts_with('.') || name.is_empty() || !taken.insert(name.to_lowercase()) {
-            let mut hasher = FxHasher::default();
-            entry.job.hash(&mut hasher);
-            name = format!("{}-{:016x}", name.trim_start_matches('.'), hasher.finish());
-            taken.insert(name.to_lowercase());
-        }
-        folders.insert(entry.job.clone(), format!("{JOBS}/{name}"));
-    }
-    folders
-}
-
-/// The processes that run.
-#[derive(Default)]
-struct Children {
-    running: Mutex<BTreeMap<u32, Child>>,
-}
-
-impl Children {
-    fn running(&self) -> MutexGuard<'_, BTreeMap<u32, Child>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Starts one, unless all are being ended: it would be missed then.
-    fn start(&self, command: &mut Command) -> std::io::Result<u32> {
-        let mut running = self.running();
-        let child = command.spawn()?;
-        let id = child.id();
-        running.insert(id, child);
-        Ok(id)
-    }
-
-    fn look(&self, id: u32) -> std::io::Result<Option<std::process::ExitStatus>> {
-        match self.running().get_mut(&id) {
-            Some(child) => child.try_wait(),
-            None => Ok(None),
-        }
-    }
-
-    /// Asks one to end, and kills it when it does not.
-    fn end_one(&self, id: u32) -> std::io::Result<()> {
-        if let Some(child) = self.running().get_mut(&id) {
-            ask_to_end(child);
-        }
-        let began = Instant::now();
-        while self.look(id)?.is_none() {
-            if began.elapsed() >= GRACE {
-                if let Some(child) = self.running().get_mut(&id) {
-                    let _ = child.kill();
-                    let _ = child.wait();
-                }
-                break;
-            }
-            std::thread::sleep(BEAT);
-        }
-        Ok(())
-    }
-
-    fn forget(&self, id: u32) {
-        self.running().remove(&id);
-    }
-
-    /// Ends them all; none is started any more, as the lock is kept.
-    fn end(&self) {
-        let mut running = self.running();
-        running.values_mut().for_each(ask_to_end);
-        let began = Instant::now();
-        let runs = |child: &mut Child| matches!(child.try_wait(), Ok(None));
-        while running.values_mut().any(runs) && began.elapsed() < GRACE {
-            std::thread::sleep(BEAT);
-        }
-        for child in running.values_mut() {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-        std::mem::forget(running);
-    }
-}
-
-/// Asks a process to end as Ctrl-C does, so that it ends its queries on the server and cleans up.
-#[cfg(unix)]
-fn ask_to_end(child: &mut Child) {
-    use nix::sys::signal::{Signal, kill};
-    use nix::unistd::Pid;
-    // The id of one that was waited for may be another's by now.
-    if let (Ok(None), Ok(id)) = (child.try_wait(), i32::try_from(child.id())) {
-        let _ = kill(Pid::from_raw(id), Signal::SIGTERM);
-    }
-}
-
-/// There is no asking here.
-#[cfg(not(unix))]
-fn ask_to_end(child: &mut Child) {
-    let _ = child.kill();
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job::JobEntry;
-
-    fn listed(job: &str) -> ListedJob {
-        let entry = JobEntry {
-            job: job.to_owned(),
-            ranks: 0,
-            nodes: 0,
-            iterations: 0,
-            first_iteration: None,
-            last_iteration: None,
-            first_time: None,
-            last_time: None,
-            timers: Vec::new(),
-            pp_size: None,
-            runs: 0,
-            rows: 0,
-        };
-        ListedJob {
-            entry,
-            place: String::new(),
-            files: None,
-        }
-    }
-
-    #[test]
-    fn folders_are_safe_and_apart() {
-        let jobs = ["llm-7b", "LLM-7B", "../../etc", "a/b", "a_b", "", "..", "it's"].map(listed);
-        let folders = folders(&jobs);
-        let names: BTreeSet<String> = folders.values().map(|folder| folder.to_lowercase()).collect();
-        assert_eq!(names.len(), jobs.len(), "{folders:?}");
-        assert_eq!(folders["llm-7b"], "jobs/llm-7b");
-        for folder in folders.values() {
-            let name = folder.strip_prefix("jobs/").expect("below jobs");
-            assert!(!name.contains(['/', '\\']) && !name.starts_with('.'), "{folder}");
-        }
-    }
 
     #[test]
     fn the_error_is_told_of_many_words() {

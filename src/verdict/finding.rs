@@ -1,12 +1,25 @@
 //! What the rules found, one entry a fault or imbalance, with the evidence that a person needs to act on it.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{Cause, FindingKind, Lasting};
 
+/// How the ranks of a finding belong together.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Shape {
+    /// One rank, or ranks that wait for each other.
+    #[default]
+    Ranks,
+    /// All ranks of a node.
+    Node,
+    /// A level of the job: a quarter of its ranks at like excess, or very many.
+    Level,
+}
+
 /// A fault, an imbalance or an event, with what speaks for it.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
     /// What sort of thing it is.
     pub kind: FindingKind,
@@ -24,6 +37,10 @@ pub struct Finding {
     pub nodes: Vec<String>,
     /// Their pipeline stages, ascending; empty where they are unknown.
     pub stages: Vec<u32>,
+    /// How the ranks belong together.
+    pub shape: Shape,
+    /// Whether its own better steps are what it was compared with, and not its peers.
+    pub to_itself: bool,
     /// Time over the peers' time where it is slow; 1.1 is 10 % slower.
     pub factor: Option<f64>,
     /// Growth of the steps over the steps with it alone mended, by a replay of the job's schedule: 0.35 is 35 % longer.
@@ -39,6 +56,10 @@ pub struct Finding {
     pub first_iteration: Option<i64>,
     /// Last iteration in which it shows.
     pub last_iteration: Option<i64>,
+    /// Time of the first iteration in which it shows, UTC: of its last row.
+    pub first_time: Option<String>,
+    /// Time of the last iteration in which it shows, UTC.
+    pub last_time: Option<String>,
     /// Iteration in which it began, when it began inside the window.
     pub onset: Option<i64>,
     /// Iteration with which it ended, when it ended inside the window.
@@ -89,6 +110,8 @@ impl Finding {
             ranks: Vec::new(),
             nodes: Vec::new(),
             stages: Vec::new(),
+            shape: Shape::Ranks,
+            to_itself: false,
             factor: None,
             cost: None,
             cost_seconds: None,
@@ -96,6 +119,8 @@ impl Finding {
             cost_part_seconds: None,
             first_iteration: None,
             last_iteration: None,
+            first_time: None,
+            last_time: None,
             onset: None,
             until: None,
             lasting: None,
@@ -114,7 +139,7 @@ impl Finding {
 }
 
 /// One timer of a finding's ranks against their peers.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TimerEvidence {
     /// Name of the timer.
     pub timer: String,
@@ -129,7 +154,7 @@ pub struct TimerEvidence {
 }
 
 /// One slow transfer of a finding against the usual one.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LinkEvidence {
     /// Rank that sends.
     pub sender: u32,

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::contract::constant::constants;
 use crate::contract::defaults::SLOW_STEPS_IN_A_ROW;
@@ -67,7 +67,7 @@ impl Default for Persistence {
 }
 
 /// What makes slow steps a fault.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Lasting {
     /// In the whole window.

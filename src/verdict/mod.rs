@@ -4,6 +4,7 @@
 //! In: nothing. Out: types that detectors fill and reports print. May use: `contract`, `stats`.
 
 mod cause;
+pub mod comparison;
 mod finding;
 mod kind;
 mod lasting;
@@ -11,7 +12,7 @@ mod status;
 pub mod words;
 
 pub use cause::Cause;
-pub use finding::{Finding, LinkEvidence, TimerEvidence};
+pub use finding::{Finding, LinkEvidence, Shape, TimerEvidence};
 pub use kind::FindingKind;
 pub use lasting::{Lasting, Persistence, SlowSteps, lasting, runs};
 pub use status::Status;

@@ -92,7 +92,7 @@ fn an_export_gives_the_same_verdict_as_the_table() {
             .copied()
             .collect();
         let mut summary = workdir.run_on(&database, &args).succeeded().json();
-        summary["source"] = serde_json::Value::Null;
+        summary["sources"] = serde_json::Value::Null;
         summary
     };
     assert_eq!(analyze(&[file]), analyze(&["out.parquet"]));

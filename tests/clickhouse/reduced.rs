@@ -335,7 +335,7 @@ fn the_shards_of_a_distributed_table_give_the_same_as_one_table() {
     for flags in [&["--reduce", "local"][..], &[], &["--table-cells", "1"]] {
         let one = analyze(&workdir, &database, name, flags);
         let mut all = analyze(&workdir, &database, name, &[flags, &["--table", "everywhere"]].concat());
-        all["source"] = one["source"].clone();
+        all["sources"] = one["sources"].clone();
         assert_eq!(all, one, "{flags:?}");
     }
 }

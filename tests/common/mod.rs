@@ -101,9 +101,11 @@ impl Ran {
 }
 
 /// What tests may need from outside of the checkout, by the names that `MT_DETECTOR_REQUIRE` takes.
-const OUTSIDE: [&str; 3] = [CLICKHOUSE, SHARED_DATA, RECORDER];
+const OUTSIDE: [&str; 4] = [CLICKHOUSE, SHARED_DATA, RECORDER, BROWSER];
 /// ClickHouse's engine, which needs Python and its package.
 pub const CLICKHOUSE: &str = "clickhouse";
+/// Chromium and Python, which look at pages.
+pub const BROWSER: &str = "browser";
 /// Labelled jobs in `../shared/data`.
 pub const SHARED_DATA: &str = "shared-data";
 /// Releases of megatron-core, which need Python.

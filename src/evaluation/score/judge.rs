@@ -1,5 +1,6 @@
 //! The verdict that is scored.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::algos::Algorithm;
@@ -8,7 +9,7 @@ use crate::rules::{self, RulesSettings, Verdict};
 use crate::verdict::Cause;
 
 /// What a verdict names.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Answer {
     /// Ranks, ascending.
     pub ranks: Vec<u32>,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::judge::Answer;
@@ -9,7 +10,7 @@ use super::network::{NetworkMarks, blames_network};
 use super::truth::Truth;
 
 /// What an answer is worth.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Marks {
     /// Slow ranks that were named; for each network fault 1 more when its node was.
     pub tp: usize,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::judge::Answer;
@@ -9,7 +10,7 @@ use super::truth::Truth;
 use crate::verdict::Cause;
 
 /// An answer to a job whose network is at fault.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct NetworkMarks {
     /// Faults of the network, each at a place of its own.
     pub faults: usize,
@@ -73,7 +74,7 @@ pub fn blames_network(answer: &Answer) -> bool {
 }
 
 /// Sums over jobs whose network is at fault, in jobs.
-#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct NetworkTally {
     /// The kind; `total` for all.
     pub kind: String,
@@ -113,7 +114,7 @@ impl NetworkTally {
 }
 
 /// Jobs whose network is sound.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SoundShare {
     /// How many there are.
     pub jobs: usize,

@@ -1,5 +1,6 @@
 //! Outcomes added up.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::judge::Answer;
@@ -10,7 +11,7 @@ use super::truth::Truth;
 use crate::rules::Rules;
 
 /// Sums over jobs.
-#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Tally {
     /// The kind; `total` for all.
     pub kind: String,
@@ -76,7 +77,7 @@ impl Tally {
 }
 
 /// A job in which something is wrong with the answer.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Miss {
     /// The job.
     pub job: String,
@@ -93,7 +94,7 @@ pub struct Miss {
 }
 
 /// Jobs in which nobody is slow.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct HealthyShare {
     /// How many there are.
     pub jobs: usize,
@@ -102,7 +103,7 @@ pub struct HealthyShare {
 }
 
 /// How one set of rules did.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct RuleScore {
     /// The rules.
     pub rules: Rules,
@@ -129,7 +130,7 @@ pub struct RuleScore {
 }
 
 /// A benchmark's result.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Report {
     /// How each set of rules did.
     pub rules: Vec<RuleScore>,

@@ -4,6 +4,7 @@
 //! The jobs are loaded or simulated once and held in memory; `O(constants x jobs)` verdicts.
 
 use rayon::prelude::*;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::cases::Case;
@@ -20,7 +21,7 @@ use crate::rules::{self, RulesSettings};
 pub const FACTORS: [f64; 2] = [0.5, 2.0];
 
 /// Answers added up over the jobs.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Sums {
     /// Jobs with nothing missing and nothing too much.
     pub exact: usize,
@@ -31,7 +32,7 @@ pub struct Sums {
 }
 
 /// What moving a number changes.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct Moved {
     /// What the number was multiplied by.
     pub factor: f64,
@@ -42,7 +43,7 @@ pub struct Moved {
 }
 
 /// A number of the rules, moved.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct MovedConstant {
     /// Module and name.
     pub name: &'static str,
@@ -53,7 +54,7 @@ pub struct MovedConstant {
 }
 
 /// The numbers of the rules, moved one by one.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Sensitivity {
     /// Jobs that were judged.
     pub jobs: usize,

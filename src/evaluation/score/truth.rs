@@ -1,5 +1,6 @@
 //! What is true about a job, from labels that may lack what no verdict is held against.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::contract::defaults::WARMUP_ITERATIONS;
@@ -8,7 +9,7 @@ use crate::evaluation::simulate::{DEFAULT_ORDER, Label};
 use crate::verdict::Cause;
 
 /// The part of a label that a verdict is held against; [`Label`]s hold it and more.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Truth {
     /// Kind of job.
     pub kind: String,

@@ -12,6 +12,7 @@
 //! times are divided by one power of two, so that their unit can't.
 
 mod common;
+mod compared;
 mod contrast;
 mod cost;
 mod detector;
@@ -61,6 +62,7 @@ use crate::contract::defaults::SLOWDOWN_THRESHOLD;
 use crate::contract::timers::{BATCH_GENERATOR, COMPUTING, INTERVAL_TIME};
 use crate::features::{self, RankFeatures, TimerFate, TimerVerdict};
 use crate::job::{Job, slow_windows};
+use crate::verdict::comparison::Comparison;
 use crate::verdict::{Cause, Finding, FindingKind, Status};
 
 /// Applies the peer rules; the algorithms vote on the suspects.
@@ -77,14 +79,18 @@ pub fn judge(job: &Job, settings: &PeerSettings, algorithms: &[&'static dyn Algo
     };
     let nodes = node_codes(&job.nodes);
     let times = RankTimes::of(job);
-    let (mut findings, votes) = match Units::new(&times, &places, &nodes) {
+    let (mut findings, votes, comparison) = match Units::new(&times, &places, &nodes) {
         Some(units) if times.any() => {
             let stages: Vec<u32> = places.iter().map(|place| place.stage).collect();
             let pipelines: Vec<u32> = places.iter().map(|place| place.pipeline).collect();
             let rank_places = RowPlaces::new(&stages, &pipelines, nodes);
             look(job, &units, &times, &rank_places, settings, algorithms)
         }
-        _ => (Vec::new(), Votes::nobody(job.ranks.len(), algorithms)),
+        _ => (
+            Vec::new(),
+            Votes::nobody(job.ranks.len(), algorithms),
+            Comparison::default(),
+        ),
     };
     if unplaced {
         findings = unplaced::without_names(findings);
@@ -112,6 +118,7 @@ pub fn judge(job: &Job, settings: &PeerSettings, algorithms: &[&'static dyn Algo
         cause: cause(&findings),
         findings,
         communication,
+        comparison,
         what_if: None,
     }
 }
@@ -123,7 +130,7 @@ fn look(
     rank_places: &RowPlaces,
     settings: &PeerSettings,
     algorithms: &[&'static dyn Algorithm],
-) -> (Vec<Finding>, Votes) {
+) -> (Vec<Finding>, Votes, Comparison) {
     let slow_windows = slow_columns(job);
     let propose = |values: &[f64]| votes::levels(values, algorithms);
     let experts = experts::are_there(&job.topology);
@@ -152,7 +159,8 @@ fn look(
         settings,
     };
     let findings = DETECTORS.iter().flat_map(|detector| detector.find(&seen)).collect();
-    (findings, votes)
+    let comparison = compared::compared(&seen);
+    (findings, votes, comparison)
 }
 
 /// The windows in which the job's steps were slow, as columns of its tables.

@@ -7,7 +7,7 @@ use super::detector::{Detector, Seen, how_often, who};
 use super::reference::Reference;
 use super::suspects::Suspect;
 use super::votes::Votes;
-use crate::verdict::{Cause, Finding, FindingKind, Lasting, runs, words};
+use crate::verdict::{Cause, Finding, FindingKind, Lasting, Shape, runs, words};
 
 /// Share of the job's ranks that make a level, and how many at least.
 const LEVEL_SHARE: f64 = 0.25;
@@ -181,6 +181,12 @@ fn finding(seen: &Seen<'_>, group: &Group<'_>, reference: &mut Reference<'_>) ->
     finding.named = named;
     seen.accuse(&mut finding, &group.ranks, &fault.slow);
     finding.factor = Some(fault.excess.excess.exp());
+    finding.to_itself = fault.to_itself;
+    finding.shape = match group.what {
+        What::Unit => Shape::Ranks,
+        What::Node => Shape::Node,
+        What::Level => Shape::Level,
+    };
     let mended: Vec<(usize, f64)> = group
         .suspects
         .iter()
