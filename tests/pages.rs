@@ -145,6 +145,28 @@ fn pages_stay_small_and_look_well_in_a_browser() {
         .run(&["sweep", "hostile.ndjson", "link.parquet", "--out", "sweep"])
         .succeeded();
     pages.push(workdir.path("sweep").join("index.html"));
+    let machines = [
+        "machines",
+        "simulate",
+        "--out",
+        "m",
+        "--seeds",
+        "0",
+        "--machines",
+        "8",
+        "--fault",
+        "pcie-downgrade",
+    ];
+    workdir.run(&machines).succeeded();
+    let files = workdir.content("m");
+    let (task, _) = files
+        .iter()
+        .find(|(name, _)| name.ends_with(".parquet"))
+        .expect("a task");
+    workdir
+        .run(&["machines", "detect", &format!("m/{task}"), "--out", "machines"])
+        .succeeded();
+    pages.push(workdir.path("machines").join("report.html"));
     let check = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser/check.py");
     let mut command = Command::new("python3");
     command.arg(check).args(&pages);

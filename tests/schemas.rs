@@ -10,7 +10,8 @@ use serde_json::Value;
 
 /// Each schema by the name of its file.
 fn schemas() -> Vec<(&'static str, Schema)> {
-    vec![
+    let mut schemas = mt_detector::cli::json_schemas();
+    schemas.extend([
         ("summary", schemars::schema_for!(mt_detector::report::Summary)),
         (
             "comparison",
@@ -31,7 +32,16 @@ fn schemas() -> Vec<(&'static str, Schema)> {
             "machines",
             schemars::schema_for!(mt_detector::machines::verdict::Verdict),
         ),
-    ]
+        (
+            "sensitivity",
+            schemars::schema_for!(mt_detector::evaluation::score::Sensitivity),
+        ),
+        (
+            "machines-score",
+            schemars::schema_for!(mt_detector::machines::evaluate::Score),
+        ),
+    ]);
+    schemas
 }
 
 fn committed(name: &str) -> Value {
@@ -181,26 +191,39 @@ fn what_is_printed_keeps_to_its_schema() {
         "score",
         &workdir.run(&["score", "jobs", "--format", "json"]).succeeded().json(),
     );
-    let drawn = ["machines", "simulate", "--out", "m", "--tasks", "1"];
-    if workdir.run(&drawn).code == Some(0) {
-        let task = workdir
-            .content("m")
-            .into_iter()
-            .find(|(name, _)| name.ends_with(".parquet"));
-        if let Some((task, _)) = task {
-            let verdict = workdir
-                .run(&[
-                    "machines",
-                    "detect",
-                    &format!("m/{task}"),
-                    "--no-files",
-                    "--format",
-                    "json",
-                ])
-                .succeeded();
-            validates("machines", &verdict.json());
-        }
-    }
+    let drawn = ["machines", "simulate", "--out", "m", "--seeds", "0", "--machines", "8"];
+    workdir
+        .run(&[&drawn[..], &["--fault", "pcie-downgrade"]].concat())
+        .succeeded();
+    let files = workdir.content("m");
+    let (task, _) = files
+        .iter()
+        .find(|(name, _)| name.ends_with(".parquet"))
+        .expect("a task");
+    let detect = [
+        "machines",
+        "detect",
+        &format!("m/{task}"),
+        "--out",
+        "found",
+        "--format",
+        "json",
+    ];
+    validates("machines", &workdir.run(&detect).succeeded().json());
+    let page = std::fs::read_to_string(workdir.path("found/report.html")).expect("a page");
+    assert!(page.contains("machines of job") && page.contains("loads nothing"));
+    let job = fixture("slow-rank.parquet");
+    validates(
+        "whatif-job",
+        &workdir.run(&["whatif", &job, "--format", "json"]).succeeded().json(),
+    );
+    validates(
+        "whatif-job",
+        &workdir
+            .run(&["whatif", &job, "--mend", "rank:5", "--format", "json"])
+            .succeeded()
+            .json(),
+    );
 }
 
 #[test]

@@ -85,6 +85,12 @@ enum Command {
     Man(completions::ManArgs),
 }
 
+/// JSON Schemas of what only the command line prints, by name.
+#[must_use]
+pub fn json_schemas() -> Vec<(&'static str, schemars::Schema)> {
+    whatif::schemas().into()
+}
+
 /// Runs the program with the process's arguments.
 #[must_use]
 pub fn main() -> ExitCode {

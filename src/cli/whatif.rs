@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
+use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
 
 use super::exit::{ArgumentError, Exit};
@@ -98,7 +99,7 @@ enum Format {
 }
 
 /// The answer to one question about a trace.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 struct Answer {
     /// What is mended.
     mended: String,
@@ -117,7 +118,7 @@ struct Answer {
 }
 
 /// The answer about a job.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 struct JobAnswer {
     /// What is mended; null where nothing was asked for.
     mended: Option<String>,
@@ -127,6 +128,14 @@ struct JobAnswer {
     saved_seconds: Option<f64>,
     #[serde(flatten)]
     what_if: WhatIf,
+}
+
+/// The schemas of the answers about a trace and about a job.
+pub(super) fn schemas() -> [(&'static str, Schema); 2] {
+    [
+        ("whatif-trace", schema_for!(Answer)),
+        ("whatif-job", schema_for!(JobAnswer)),
+    ]
 }
 
 /// Runs `whatif`.

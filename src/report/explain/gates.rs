@@ -2,6 +2,7 @@
 
 use super::{CoursePoint, GateExplanation, LabelExplanation, RankExplanation};
 use crate::report::stored::StoredSummary;
+use crate::stats::median;
 use crate::verdict::comparison::{Comparison, Gate, RankComparison};
 use crate::verdict::{Lasting, words};
 
@@ -235,6 +236,7 @@ fn course(comparison: &Comparison, rank: &RankComparison) -> Vec<CoursePoint> {
         .iter()
         .filter(|other| other.stage == rank.stage && !rank.waits_with.contains(&other.rank))
         .collect();
+    let known = |factor: f64| factor.is_finite().then_some(factor);
     let factor = |thousandths: u32| f64::from(thousandths) / 1000.0;
     comparison
         .iterations
@@ -246,6 +248,7 @@ fn course(comparison: &Comparison, rank: &RankComparison) -> Vec<CoursePoint> {
             CoursePoint {
                 iteration,
                 factor: at(rank).map(factor),
+                peers_middle: known(median(of_peers().map(factor))),
                 peers_low: of_peers().min().map(factor),
                 peers_high: of_peers().max().map(factor),
             }

@@ -97,6 +97,8 @@ pub struct CoursePoint {
     pub iteration: i64,
     /// Its factor; null where it is not known.
     pub factor: Option<f64>,
+    /// The one in the middle of its peers'.
+    pub peers_middle: Option<f64>,
     /// The lowest of its peers'.
     pub peers_low: Option<f64>,
     /// The highest.

@@ -135,8 +135,8 @@ fn course(out: &mut String, points: &[CoursePoint]) {
     line(
         out,
         &format!(
-            "    its peers {} (the highest of them)",
-            drawn(&|point| point.peers_high)
+            "    its peers {} (the one in the middle)",
+            drawn(&|point| point.peers_middle)
         ),
     );
 }

@@ -128,7 +128,8 @@ fn gpus(job: &Job, headline: &Headline) -> String {
             .map(|(&rank, _)| rank);
         let first = same.next()?;
         let count = 1 + same.count();
-        let in_order = count <= GPUS_OF_A_NODE && first as usize % count == 0 && ((rank - first) as usize) < count;
+        let in_order =
+            count <= GPUS_OF_A_NODE && (first as usize).is_multiple_of(count) && ((rank - first) as usize) < count;
         (in_order && !headline.nodes.is_empty()).then(|| (rank - first, node.as_str()))
     };
     match headline.ranks.as_slice() {
