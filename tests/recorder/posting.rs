@@ -31,7 +31,9 @@ fn posted_and_judged(release: &Release, database: &Database, table: &str) {
     // Times are UTC, whatever the server's zone.
     let first = database.sql(&format!("SELECT min(toUnixTimestamp(timestamp)) FROM {table}"));
     assert_eq!(first.trim(), "1767254400");
-    let rows = database.sql(&format!("SELECT count() FROM {table} WHERE rank = 7 AND subname = 'interval-time'"));
+    let rows = database.sql(&format!(
+        "SELECT count() FROM {table} WHERE rank = 7 AND subname = 'interval-time'"
+    ));
     assert_eq!(rows.trim(), "39");
 }
 

@@ -61,7 +61,10 @@ impl<'a> Training<'a> {
             let mut command = Command::new("python3");
             for (name, _) in std::env::vars_os() {
                 let name = name.to_string_lossy().into_owned();
-                if ["MT_RECORDER", "SLURM", "TORCHELASTIC"].iter().any(|begin| name.starts_with(begin)) {
+                if ["MT_RECORDER", "SLURM", "TORCHELASTIC"]
+                    .iter()
+                    .any(|begin| name.starts_with(begin))
+                {
                     command.env_remove(name);
                 }
             }

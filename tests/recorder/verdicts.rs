@@ -27,7 +27,11 @@ fn the_slowed_rank_is_named_with_every_release() {
         assert_eq!(summary["anomaly_ranks"], json!([5]), "{}: {told}", release.version);
         assert_eq!(summary["anomaly_nodes"], json!(["gpu-001"]), "{}", release.version);
         assert_eq!(summary["cause"], "compute", "{}", release.version);
-        assert_eq!(told.lines().count(), 1, "only the first rank says that it records: {told}");
+        assert_eq!(
+            told.lines().count(),
+            1,
+            "only the first rank says that it records: {told}"
+        );
     }
 }
 
@@ -37,7 +41,11 @@ fn nobody_is_named_in_a_healthy_job() {
         return;
     };
     for asked in [json!({}), json!({"tp": 2, "pp": 1}), json!({"evaluate_every": 10})] {
-        let (summary, _) = judged(&Training::new(release).asking(asked.clone()).with("MT_RECORDER_QKV", "all"));
+        let (summary, _) = judged(
+            &Training::new(release)
+                .asking(asked.clone())
+                .with("MT_RECORDER_QKV", "all"),
+        );
         assert_eq!(summary["status"], "healthy", "{asked}");
         assert_eq!(summary["anomaly_ranks"], json!([]), "{asked}");
     }
@@ -72,7 +80,11 @@ fn the_qkv_projection_tells_tensor_parallel_ranks_apart() {
     let hidden = json!({"slow": {"3": 1.3}, "tp": 2, "pp": 1, "sequence_parallel": true, "hidden_gather": true});
     let (pair, told) = judged(&Training::new(release).asking(hidden).with("MT_RECORDER_QKV", "all"));
     assert_eq!(pair["anomaly_ranks"], json!([2, 3]));
-    assert_eq!(told.matches("self-attention-linear-qkv is not recorded").count(), 1, "{told}");
+    assert_eq!(
+        told.matches("self-attention-linear-qkv is not recorded").count(),
+        1,
+        "{told}"
+    );
 }
 
 #[test]
@@ -96,7 +108,12 @@ fn positions_are_those_of_megatrons_groups() {
         assert_eq!(positions.len(), 16, "{}", release.version);
         for (rank, at) in positions {
             // rank = tp + TP (cp + CP (dp + DP pp)), Megatron's default order.
-            assert_eq!(at["tp"] + 2 * (at["cp"] + 2 * (at["dp"] + 2 * at["pp"])), rank, "{}", release.version);
+            assert_eq!(
+                at["tp"] + 2 * (at["cp"] + 2 * (at["dp"] + 2 * at["pp"])),
+                rank,
+                "{}",
+                release.version
+            );
             assert!(at["ep"] < 2, "{}", release.version);
         }
         let sizes = workdir.run(&["analyze", "recorded", "--no-files", "--format", "json", "--warmup", "0"]);
