@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::collectives::Collectives;
 use super::cost::Steps;
-use super::culprits::{Culprit, End, Part, Who};
+use super::culprits::{Culprit, End, Role, Who};
 use super::flows::{Flow, SlowFlow};
 use super::links::{Direction, Link};
 use super::thresholds::SHARE_SINCE;
@@ -14,7 +14,7 @@ use crate::stats::median;
 use crate::verdict::{Cause, Finding, FindingKind, LinkEvidence, words};
 
 /// What findings of one job share.
-pub(super) struct Writer<'a> {
+pub(super) struct NetworkFindings<'a> {
     pub job: &'a Job,
     pub links: &'a [Link],
     pub measured: &'a [Measured],
@@ -23,7 +23,7 @@ pub(super) struct Writer<'a> {
     pub steps: &'a Steps,
 }
 
-impl Writer<'_> {
+impl NetworkFindings<'_> {
     /// What is behind some slow flows.
     pub fn culprit(&self, culprit: &Culprit) -> Finding {
         let told = culprit.ends.len() == 1 && !matches!(culprit.ends[0].who, Who::Link(_));
@@ -231,7 +231,7 @@ pub(super) fn when(finding: &Finding) -> String {
     format!("{since}, in {} of {iterations}", finding.slow_iterations.unwrap_or(0))
 }
 
-impl Part {
+impl Role {
     fn of(self, sending: &'static str, receiving: &'static str, both: &'static str) -> &'static str {
         match self {
             Self::Sending => sending,

@@ -15,7 +15,7 @@ pub mod flows;
 #[cfg(test)]
 mod group_tests;
 mod groups;
-mod lanes;
+mod interleaved;
 pub mod links;
 #[cfg(test)]
 mod samples;
@@ -31,7 +31,7 @@ use std::collections::BTreeSet;
 
 use self::collectives::Collectives;
 use self::cost::Steps;
-use self::findings::Writer;
+use self::findings::NetworkFindings;
 use self::flows::{Flow, Judged};
 use self::transfers::Basis;
 use self::waits::Waits;
@@ -48,7 +48,7 @@ const NO_LINKS: &str = "skipped: one pipeline stage, as far as is known, so no t
 #[derive(Debug, Clone, Default)]
 pub struct Communication {
     /// What was looked at, and what could not be told, in one sentence.
-    pub told: String,
+    pub summary: String,
     /// Both directions of every link; none where communication was not looked at.
     pub flows: Vec<Flow>,
     /// The time of every rank; none where communication was not looked at.
@@ -109,7 +109,7 @@ pub fn look(job: &Job, persistence: &Persistence, computing: &SlowComputing) -> 
     let Judged { flows, long_ways } = flows::judge(&links, &measured, &stages, persistence);
     let waits = waits::waits(job, &links, &measured);
     let steps = Steps::of(job, longest(&waits));
-    let writer = Writer {
+    let writer = NetworkFindings {
         job,
         links: &links,
         measured: &measured,
@@ -143,7 +143,7 @@ pub fn look(job: &Job, persistence: &Persistence, computing: &SlowComputing) -> 
         .chain(groups.told)
         .collect();
     Communication {
-        told: told.join("; "),
+        summary: told.join("; "),
         flows,
         waits,
         findings,
@@ -160,7 +160,7 @@ fn one_stage(job: &Job, persistence: &Persistence, computing: &SlowComputing) ->
         groups.told.join("; ")
     };
     Communication {
-        told: format!("{NO_LINKS}; {also}"),
+        summary: format!("{NO_LINKS}; {also}"),
         findings: groups.findings,
         ..Communication::default()
     }
@@ -170,7 +170,7 @@ fn one_stage(job: &Job, persistence: &Persistence, computing: &SlowComputing) ->
 fn interleaved(job: &Job, persistence: &Persistence, computing: &SlowComputing) -> Communication {
     let collectives = Collectives::of(job);
     let steps = Steps::of(job, f64::NAN);
-    let (compared, mut findings) = lanes::findings(job, &collectives, computing, &steps, persistence);
+    let (compared, mut findings) = interleaved::findings(job, &collectives, computing, &steps, persistence);
     let told = if compared == 0 {
         "interleaved schedule without single calls of several pipelines: no transfer could be compared".to_owned()
     } else {
@@ -185,7 +185,7 @@ fn interleaved(job: &Job, persistence: &Persistence, computing: &SlowComputing) 
     findings.extend(groups.findings);
     let told: Vec<String> = [told].into_iter().chain(groups.told).collect();
     Communication {
-        told: told.join("; "),
+        summary: told.join("; "),
         findings,
         ..Communication::default()
     }

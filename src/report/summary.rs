@@ -178,7 +178,7 @@ impl Summary {
             cause: verdict.cause,
             what_if: verdict.what_if.clone(),
             findings: verdict.findings.clone(),
-            communication: verdict.communication.told.clone(),
+            communication: verdict.communication.summary.clone(),
             rules: asked.settings.rules().name().to_owned(),
             settings: asked.settings.clone(),
             source: asked.source,

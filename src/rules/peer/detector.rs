@@ -1,5 +1,6 @@
 //! What looks for one sort of thing in a job, and the list of all that look.
 
+use super::candidates::{Candidate, Evidence};
 use super::cost::StepModel;
 use super::loader::Loading;
 use super::replica::{HeavyReplica, HeavyReplicas};
@@ -8,9 +9,8 @@ use super::slow_loaders::SlowLoaders;
 use super::slow_ranks::SlowRanks;
 use super::stalls::Stalls;
 use super::structure::{HeavyStages, UnevenLoads};
-use super::suspects::{Evidence, Suspect};
+use super::tensor_groups::TensorGroups;
 use super::transients::Transients;
-use super::units::Units;
 use super::votes::Votes;
 use crate::job::Job;
 use crate::verdict::{Cause, Finding, FindingKind, words};
@@ -35,9 +35,9 @@ pub(super) const DETECTORS: [&dyn Detector; 7] = [
 /// What all detectors share: the job, and what was measured of it once.
 pub(super) struct Seen<'a> {
     pub job: &'a Job,
-    pub units: &'a Units,
+    pub units: &'a TensorGroups,
     pub evidence: &'a Evidence,
-    pub suspects: &'a [Suspect],
+    pub candidates: &'a [Candidate],
     pub heavy_replicas: &'a [HeavyReplica],
     pub votes: &'a Votes,
     pub loading: &'a Loading,

@@ -6,8 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::own::OwnFactors;
-use super::suspects::{MEMBER_SHARE, Suspect, in_slow_steps};
+use super::candidates::{Candidate, MEMBER_SHARE, in_slow_steps};
+use super::own_factor::OwnFactors;
 use crate::job::Topology;
 use crate::stats::{quantile, sorted};
 
@@ -19,33 +19,37 @@ pub(super) fn are_there(topology: &Topology) -> bool {
     topology.size("ep") > 1
 }
 
-/// Takes the suspects back that wait for another one of their expert-parallel group, as the members' qkv tells.
-pub(super) fn acquit_those_who_wait(suspects: &mut Vec<Suspect>, topology: &Topology, by_qkv: &OwnFactors) {
+/// Takes the candidates back that wait for another one of their expert-parallel group, as the members' qkv tells.
+pub(super) fn acquit_those_who_wait(candidates: &mut Vec<Candidate>, topology: &Topology, by_qkv: &OwnFactors) {
     if !are_there(topology) {
         return;
     }
     let groups = groups(topology);
     let stage = |rank: usize| topology.places[rank].stage;
-    let own = |suspect: &Suspect| {
-        let of_rank = |rank: usize| in_slow_steps(by_qkv, rank, &suspect.fault);
-        let most = suspect.ranks.iter().map(|&rank| of_rank(rank)).fold(f64::NAN, f64::max);
+    let own = |candidate: &Candidate| {
+        let of_rank = |rank: usize| in_slow_steps(by_qkv, rank, &candidate.fault);
+        let most = candidate
+            .ranks
+            .iter()
+            .map(|&rank| of_rank(rank))
+            .fold(f64::NAN, f64::max);
         let peers =
-            (0..groups.len()).filter(|&rank| suspect.ranks.first().is_some_and(|&own| stage(own) == stage(rank)));
+            (0..groups.len()).filter(|&rank| candidate.ranks.first().is_some_and(|&own| stage(own) == stage(rank)));
         most - quantile(&sorted(peers.map(of_rank)), USUAL)
     };
-    let wanted = |suspect: &Suspect| MEMBER_SHARE * suspect.fault.excess.excess;
-    let group_of = |suspect: &Suspect| suspect.ranks.first().map(|&rank| groups[rank]);
-    let own: Vec<f64> = suspects.iter().map(own).collect();
-    let slow_themselves: BTreeSet<Option<(u32, usize)>> = suspects
+    let wanted = |candidate: &Candidate| MEMBER_SHARE * candidate.fault.excess.excess;
+    let group_of = |candidate: &Candidate| candidate.ranks.first().map(|&rank| groups[rank]);
+    let own: Vec<f64> = candidates.iter().map(own).collect();
+    let slow_themselves: BTreeSet<Option<(u32, usize)>> = candidates
         .iter()
         .zip(&own)
-        .filter(|(suspect, own)| **own > wanted(suspect))
-        .map(|(suspect, _)| group_of(suspect))
+        .filter(|(candidate, own)| **own > wanted(candidate))
+        .map(|(candidate, _)| group_of(candidate))
         .collect();
     let mut own = own.into_iter();
-    suspects.retain(|suspect| {
+    candidates.retain(|candidate| {
         let own = own.next().unwrap_or(f64::NAN);
-        let waits = own <= wanted(suspect) && slow_themselves.contains(&group_of(suspect));
+        let waits = own <= wanted(candidate) && slow_themselves.contains(&group_of(candidate));
         !waits
     });
 }

@@ -9,12 +9,12 @@ use std::ops::Range;
 use super::common::FASTER_ROWS;
 use super::cost::StepModel;
 use super::nodes::told_by_their_node;
-use super::own::OwnFactors;
+use super::own_factor::OwnFactors;
+use super::rows_by_step::RowsByStep;
 use super::settings::PeerSettings;
 use super::slowness::{Fault, Rows, judge};
 use super::stretches::stretches;
-use super::table::Table;
-use super::units::{RankTimes, Units};
+use super::tensor_groups::{RankTimes, TensorGroups};
 use crate::stats::{MAD_TO_SD, lower, mean, median};
 use crate::verdict::{Lasting, lasting};
 
@@ -33,7 +33,7 @@ const ALL_RANKS: f64 = 0.1;
 /// What the loaders show.
 #[derive(Debug, Default)]
 pub(super) struct Loading {
-    /// Units with a slow loader.
+    /// TensorGroups with a slow loader.
     pub slow: Vec<SlowLoader>,
     /// What is slow on all of them.
     pub on_all: Option<LoadingOfAll>,
@@ -66,7 +66,7 @@ pub(super) struct LoadingOfAll {
 
 /// Judges the loaders of a job.
 pub(super) fn look(
-    units: &Units,
+    units: &TensorGroups,
     times: &RankTimes,
     model: &StepModel,
     slow_windows: &[Range<usize>],
@@ -126,13 +126,13 @@ pub(super) fn look(
 }
 
 /// What the shares are of: the usual computing, without it the usual step.
-fn usual_seconds(units: &Units, model: &StepModel) -> Option<f64> {
+fn usual_seconds(units: &TensorGroups, model: &StepModel) -> Option<f64> {
     let is_told = |seconds: &f64| seconds.is_finite() && *seconds > 0.0;
     let computing = Some(median(units.work.cells())).filter(is_told);
     computing.or_else(|| Some(model.usual_step() / units.unit_seconds).filter(is_told))
 }
 
-fn who_loads(members: &[usize], by_rank: &Table) -> Option<usize> {
+fn who_loads(members: &[usize], by_rank: &RowsByStep) -> Option<usize> {
     let loading = |&rank: &usize| median(by_rank.row(rank).iter().copied());
     let longest = members.iter().map(loading).fold(f64::NAN, f64::max);
     members.iter().copied().find(|rank| loading(rank) >= AS_LONG * longest)
@@ -140,7 +140,7 @@ fn who_loads(members: &[usize], by_rank: &Table) -> Option<usize> {
 
 /// Loading that takes a large share on all ranks, or has grown on all of them.
 fn loading_of_all(
-    share: &Table,
+    share: &RowsByStep,
     common: &[Vec<f64>],
     shares_are_known: bool,
     model: &StepModel,

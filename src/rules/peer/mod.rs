@@ -3,41 +3,44 @@
 //! Peers are the ranks of one pipeline stage: they do the same work on other data. Data flows
 //! `places` (who are peers) -> `units` (ranks that wait for each other; their work) -> `own` (a row's time over
 //! what its step, stage (`level`) and pipeline (`load`) ask of anybody) -> `segments` (the part of the window
-//! that shows it best; effect and noise floor) -> `suspects` (who passes in every timer, `lasting`ly; which ranks
+//! that shows it best; effect and noise floor) -> `candidates` (who passes in every timer, `lasting`ly; which ranks
 //! of a unit) -> `replica` (data, not GPUs) -> `votes` (the six algorithms on the evidence) -> `findings`.
 //! Beside it `loader`, `structure` and `passing` look for what else costs the job time.
 //!
-//! Everything is `O(ranks x iterations)` and a few sorts a row; only the algorithms, asked when there are suspects, cost
+//! Everything is `O(ranks x iterations)` and a few sorts a row; only the algorithms, asked when there are candidates, cost
 //! more. Sums over rows run in an order of their own, so that neither threads nor the order of ranks can show, and all
 //! times are divided by one power of two, so that their unit can't.
 
+mod candidates;
 mod common;
 mod contrast;
 mod cost;
 mod detector;
 mod experts;
+mod judge_row;
 mod level;
 mod load;
 mod loader;
 mod nodes;
 mod noise;
-mod own;
+mod own_factor;
 mod reference;
 mod replica;
 mod rows;
+mod rows_by_step;
 #[cfg(test)]
 pub(super) mod samples;
 mod settings;
 mod slow_loaders;
 mod slow_ranks;
 mod slowness;
+mod smoothing;
+mod spread;
 mod stalls;
 mod stretches;
 mod structure;
-mod suspects;
-mod table;
+mod tensor_groups;
 mod transients;
-mod units;
 pub(crate) mod unplaced;
 mod votes;
 
@@ -47,11 +50,11 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use self::candidates::Evidence;
 use self::cost::StepModel;
 use self::detector::{DETECTORS, Seen};
 use self::rows::RowPlaces;
-use self::suspects::Evidence;
-use self::units::{RankTimes, Units};
+use self::tensor_groups::{RankTimes, TensorGroups};
 use self::votes::Votes;
 use super::{Verdict, unjudged};
 use crate::algos::Algorithm;
@@ -63,7 +66,7 @@ use crate::features::{self, RankFeatures, TimerFate, TimerVerdict};
 use crate::job::{Job, slow_windows};
 use crate::verdict::{Cause, Finding, FindingKind, Status};
 
-/// Applies the peer rules; the algorithms vote on the suspects.
+/// Applies the peer rules; the algorithms vote on the candidates.
 #[must_use]
 pub fn judge(job: &Job, settings: &PeerSettings, algorithms: &[&'static dyn Algorithm]) -> Verdict {
     let settings = &settings.clone().for_columns_of(job.iterations_per_column());
@@ -77,7 +80,7 @@ pub fn judge(job: &Job, settings: &PeerSettings, algorithms: &[&'static dyn Algo
     };
     let nodes = node_codes(&job.nodes);
     let times = RankTimes::of(job);
-    let (mut findings, votes) = match Units::new(&times, &places, &nodes) {
+    let (mut findings, votes) = match TensorGroups::new(&times, &places, &nodes) {
         Some(units) if times.any() => {
             let stages: Vec<u32> = places.iter().map(|place| place.stage).collect();
             let pipelines: Vec<u32> = places.iter().map(|place| place.pipeline).collect();
@@ -95,7 +98,7 @@ pub fn judge(job: &Job, settings: &PeerSettings, algorithms: &[&'static dyn Algo
             .for_each(|finding| finding.accuse_nobody("too few iterations tell what lasts"));
     }
     let mut communication = comm::look(job, &settings.persistence, &slow_computing(job, &findings));
-    communication.told += &sampled(job, &communication);
+    communication.summary += &sampled(job, &communication);
     acquit_groups_that_wait(&mut findings, &communication.findings);
     findings.extend(communication.findings.iter().cloned());
     findings.sort_by(by_weight);
@@ -118,7 +121,7 @@ pub fn judge(job: &Job, settings: &PeerSettings, algorithms: &[&'static dyn Algo
 
 fn look(
     job: &Job,
-    units: &Units,
+    units: &TensorGroups,
     times: &RankTimes,
     rank_places: &RowPlaces,
     settings: &PeerSettings,
@@ -128,15 +131,15 @@ fn look(
     let propose = |values: &[f64]| votes::levels(values, algorithms);
     let experts = experts::are_there(&job.topology);
     let evidence = Evidence::gather(units, times, rank_places, &slow_windows, &propose, settings, experts);
-    let mut suspects = evidence.suspects(units, &rank_places.nodes);
+    let mut candidates = evidence.candidates(units, &rank_places.nodes);
     if let Some(by_qkv) = &evidence.ranks {
-        experts::acquit_those_who_wait(&mut suspects, &job.topology, by_qkv);
+        experts::acquit_those_who_wait(&mut candidates, &job.topology, by_qkv);
     }
-    let heavy_replicas = replica::heavy_replicas(&mut suspects, units, &evidence, &rank_places.nodes);
-    let votes = if suspects.is_empty() || !settings.uses(Ablation::Vote) {
+    let heavy_replicas = replica::heavy_replicas(&mut candidates, units, &evidence, &rank_places.nodes);
+    let votes = if candidates.is_empty() || !settings.uses(Ablation::Vote) {
         Votes::nobody(job.ranks.len(), algorithms)
     } else {
-        Votes::cast(votes::saturated(&evidence, units, &suspects), algorithms)
+        Votes::cast(votes::saturated(&evidence, units, &candidates), algorithms)
     };
     let model = StepModel::new(job, units);
     let loading = loader::look(units, times, &model, &slow_windows, settings);
@@ -144,7 +147,7 @@ fn look(
         job,
         units,
         evidence: &evidence,
-        suspects: &suspects,
+        candidates: &candidates,
         heavy_replicas: &heavy_replicas,
         votes: &votes,
         loading: &loading,

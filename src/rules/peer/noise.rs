@@ -4,7 +4,7 @@
 //! than one of five. So the noise is measured at every length: the deviations of means of 1, 2, 4, ... steps about their
 //! row's middle, over all rows.
 
-use super::table::Table;
+use super::rows_by_step::RowsByStep;
 use crate::stats::{MAD_TO_SD, low_median, mean, median, quantile, sorted};
 
 /// Fewest blocks of a length that tell its noise; of differences a few more.
@@ -29,10 +29,10 @@ pub(super) struct Noise {
 
 impl Noise {
     /// Noise of `rows` but those that are `left_out`; where `logs` has few rows, told from their differences.
-    pub fn of(rows: &Table, logs: &Table, left_out: &[bool]) -> Self {
+    pub fn of(rows: &RowsByStep, logs: &RowsByStep, left_out: &[bool]) -> Self {
         if (2..=FEW_ROWS).contains(&logs.rows()) {
             let pairs: Vec<(usize, usize)> = (0..logs.rows()).flat_map(|a| (0..a).map(move |b| (a, b))).collect();
-            let differences = Table::fill(pairs.len(), logs.columns(), |pair, cells| {
+            let differences = RowsByStep::fill(pairs.len(), logs.columns(), |pair, cells| {
                 let (a, b) = (logs.row(pairs[pair].0), logs.row(pairs[pair].1));
                 cells
                     .iter_mut()
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
     use crate::stats::random::Random;
 
-    fn rows(count: usize, steps: usize, wander: f64) -> Table {
+    fn rows(count: usize, steps: usize, wander: f64) -> RowsByStep {
         let drawn: Vec<Vec<f64>> = (0..count)
             .map(|row| {
                 let mut random = Random::stream(7, "noise", &[row as u64]);
@@ -153,7 +153,7 @@ mod tests {
                     .collect()
             })
             .collect();
-        Table::fill(count, steps, |row, cells| cells.copy_from_slice(&drawn[row]))
+        RowsByStep::fill(count, steps, |row, cells| cells.copy_from_slice(&drawn[row]))
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub enum Ablation {
     NoiseFloor,
     /// The evidence of a whole node.
     Nodes,
-    /// The vote of the algorithms on suspects.
+    /// The vote of the algorithms on candidates.
     Vote,
 }
 
