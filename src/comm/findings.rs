@@ -122,7 +122,7 @@ impl NetworkFindings<'_> {
             ends if ends.iter().any(|end| matches!(end.who, Who::Link(_))) => {
                 format!("link or the end that has no other: {count}, while other transfers of the other end are usual")
             }
-            _ => format!("both ends: {count}, which is all that either end has; no collective tells them apart"),
+            _ => format!("both ends: {count}, which is all that either end has; no collective tells which"),
         }
     }
 
@@ -177,7 +177,7 @@ impl NetworkFindings<'_> {
             ends => {
                 let ranks: Vec<usize> = ends.iter().flat_map(|end| end.ranks.iter().copied()).collect();
                 let who = on(&ranks);
-                format!("one of {who} communicates slowly, or the way between them, which the timers do not tell")
+                format!("one of {who} communicates slowly, or the link between them: the timers can't tell which")
             }
         }
     }
@@ -227,8 +227,8 @@ pub(super) fn when(finding: &Finding) -> String {
         (None, Some(until)) => format!(", until iteration {until}"),
         (None, None) => String::new(),
     };
-    let iterations = words::number(finding.iterations, "iteration");
-    format!("{since}, in {} of {iterations}", finding.slow_iterations.unwrap_or(0))
+    let often = words::in_how_many(finding.slow_iterations.unwrap_or(0), finding.iterations);
+    format!("{since}, {often}")
 }
 
 impl Role {

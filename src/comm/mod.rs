@@ -132,8 +132,7 @@ pub fn look(job: &Job, persistence: &Persistence, computing: &SlowComputing) -> 
     findings.extend(groups.findings);
     let ways = long_ways.iter().map(|(stage, factor)| {
         format!(
-            "all transfers between stages {stage} and {} take {factor:.1} x the others', which is taken for the way between \
-             them",
+            "all transfers between stages {stage} and {} take {factor:.1} x the others': a longer way, no fault",
             stage + 1
         )
     });

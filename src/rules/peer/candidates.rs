@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 
+use super::common::FASTER_ROWS;
 use super::nodes::told_by_their_node;
 use super::own_factor::OwnFactors;
 use super::rows::{RowPlaces, grouped};
@@ -99,7 +100,7 @@ impl Evidence {
         };
         let stage = &units.places.stages[units.places.stage_of[units.unit_of[members[0]]]];
         let peers = stage.iter().flat_map(|&unit| units.members[unit].iter().copied());
-        let usual = lower(peers.map(|rank| in_slow_steps(ranks, rank, fault)), 0.35);
+        let usual = lower(peers.map(|rank| in_slow_steps(ranks, rank, fault)), FASTER_ROWS);
         let own: Vec<f64> = members
             .iter()
             .map(|&rank| in_slow_steps(ranks, rank, fault) - usual)
@@ -134,7 +135,10 @@ impl Evidence {
             if stage.len() < 2 {
                 return fault.excess.margin() > ALONE_BY_QKV;
             }
-            let usual = lower(stage.iter().map(|&unit| in_slow_steps(&self.units, unit, fault)), 0.35);
+            let usual = lower(
+                stage.iter().map(|&unit| in_slow_steps(&self.units, unit, fault)),
+                FASTER_ROWS,
+            );
             in_slow_steps(&self.units, unit, fault) - usual > UNIT_LEANS * fault.excess.excess
         };
         let hit: Vec<(usize, &Fault)> = members

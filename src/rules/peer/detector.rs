@@ -87,6 +87,5 @@ pub(super) fn who(finding: &Finding) -> String {
 
 /// `in 20 of 30 iterations`.
 pub(super) fn how_often(finding: &Finding) -> String {
-    let of = words::number(finding.iterations, "iteration");
-    format!("in {} of {of}", finding.slow_iterations.unwrap_or(0))
+    words::in_how_many(finding.slow_iterations.unwrap_or(0), finding.iterations)
 }

@@ -40,6 +40,7 @@ impl Judge<'_> {
             whole: Excess::NONE,
             fault: None,
             passing: Vec::new(),
+            passed: Vec::new(),
             changed: 0.0,
         };
         let alone = self.contrasts.peers(row) == 0;
@@ -96,6 +97,8 @@ impl Judge<'_> {
             None => None,
         };
         let Some(kind) = kind else {
+            let least = self.settings.least_slow_columns();
+            judged.passed = runs(&slow).into_iter().filter(|run| run.len() >= least).collect();
             judged.passing = found.into_iter().map(|(stretch, ..)| stretch).collect();
             return judged;
         };
@@ -104,6 +107,10 @@ impl Judge<'_> {
         } else {
             self.over(row, &slow, &best)
         };
+        // What lies between the rows that there are lasts, but nobody saw it.
+        slow.iter_mut()
+            .zip(raw)
+            .for_each(|(slow, cell)| *slow &= cell.is_finite());
         judged.fault = Some(Fault {
             lasting: kind,
             slow,

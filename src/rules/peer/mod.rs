@@ -43,6 +43,7 @@ mod tensor_groups;
 mod transients;
 pub(crate) mod unplaced;
 mod votes;
+mod windows;
 
 pub use settings::{Ablation, PeerSettings};
 
@@ -60,7 +61,6 @@ use super::{Verdict, unjudged};
 use crate::algos::Algorithm;
 use crate::comm::{self, Communication, SlowComputing};
 use crate::contract::defaults::SLOW_STEPS_IN_A_ROW;
-use crate::contract::defaults::SLOWDOWN_THRESHOLD;
 use crate::contract::timers::{BATCH_GENERATOR, COMPUTING, INTERVAL_TIME};
 use crate::features::{self, RankFeatures, TimerFate, TimerVerdict};
 use crate::job::{Job, slow_windows};
@@ -70,6 +70,39 @@ use crate::verdict::{Cause, Finding, FindingKind, Status};
 #[must_use]
 pub fn judge(job: &Job, settings: &PeerSettings, algorithms: &[&'static dyn Algorithm]) -> Verdict {
     let settings = &settings.clone().for_columns_of(job.iterations_per_column());
+    let (mut findings, votes, mut communication) = look_at(job, settings, algorithms);
+    communication.summary += &sampled(job, &communication);
+    findings.extend(communication.findings.iter().cloned());
+    for finding in windows::look(job, settings, algorithms, &findings) {
+        if finding.cause == Cause::Network {
+            communication.findings.push(finding.clone());
+        }
+        findings.push(finding);
+    }
+    findings.sort_by(by_weight);
+    let timers = timers(job);
+    let unjudged = unjudged::by_peers(job, &timers);
+    Verdict {
+        timers,
+        status: Status::of(&findings, unjudged.as_deref()),
+        unjudged,
+        algorithms: votes.algorithms,
+        votes: votes.votes,
+        anomalies: anomalies(job, &findings),
+        network_nodes: communication.nodes(),
+        cause: cause(&findings),
+        findings,
+        communication,
+        what_if: None,
+    }
+}
+
+/// What computing, loading and structure show, the votes, and what the communication shows beside it.
+fn look_at(
+    job: &Job,
+    settings: &PeerSettings,
+    algorithms: &[&'static dyn Algorithm],
+) -> (Vec<Finding>, Votes, Communication) {
     let unplaced = unplaced::stages_are_unknown(job);
     let places = if unplaced {
         Cow::Owned(unplaced::everybody_alone(job.ranks.len()))
@@ -97,26 +130,9 @@ pub fn judge(job: &Job, settings: &PeerSettings, algorithms: &[&'static dyn Algo
             .iter_mut()
             .for_each(|finding| finding.accuse_nobody("too few iterations tell what lasts"));
     }
-    let mut communication = comm::look(job, &settings.persistence, &slow_computing(job, &findings));
-    communication.summary += &sampled(job, &communication);
+    let communication = comm::look(job, &settings.persistence, &slow_computing(job, &findings));
     acquit_groups_that_wait(&mut findings, &communication.findings);
-    findings.extend(communication.findings.iter().cloned());
-    findings.sort_by(by_weight);
-    let timers = timers(job);
-    let unjudged = unjudged::by_peers(job, &timers);
-    Verdict {
-        timers,
-        status: Status::of(&findings, unjudged.as_deref()),
-        unjudged,
-        algorithms: votes.algorithms,
-        votes: votes.votes,
-        anomalies: anomalies(job, &findings),
-        network_nodes: communication.nodes(),
-        cause: cause(&findings),
-        findings,
-        communication,
-        what_if: None,
-    }
+    (findings, votes, communication)
 }
 
 fn look(
@@ -127,7 +143,7 @@ fn look(
     settings: &PeerSettings,
     algorithms: &[&'static dyn Algorithm],
 ) -> (Vec<Finding>, Votes) {
-    let slow_windows = slow_columns(job);
+    let slow_windows = slow_columns(job, settings);
     let propose = |values: &[f64]| votes::levels(values, algorithms);
     let experts = experts::are_there(&job.topology);
     let evidence = Evidence::gather(units, times, rank_places, &slow_windows, &propose, settings, experts);
@@ -136,6 +152,9 @@ fn look(
         experts::acquit_those_who_wait(&mut candidates, &job.topology, by_qkv);
     }
     let heavy_replicas = replica::heavy_replicas(&mut candidates, units, &evidence, &rank_places.nodes);
+    if experts && evidence.ranks.is_none() {
+        experts::tell_as_one_of(&mut candidates, &job.topology);
+    }
     let votes = if candidates.is_empty() || !settings.uses(Ablation::Vote) {
         Votes::nobody(job.ranks.len(), algorithms)
     } else {
@@ -159,9 +178,9 @@ fn look(
 }
 
 /// The windows in which the job's steps were slow, as columns of its tables.
-fn slow_columns(job: &Job) -> Vec<Range<usize>> {
+fn slow_columns(job: &Job, settings: &PeerSettings) -> Vec<Range<usize>> {
     let column = |iteration: i64| job.iterations.partition_point(|&first| first <= iteration);
-    let windows = slow_windows(job.steps(), SLOWDOWN_THRESHOLD).windows;
+    let windows = slow_windows(job.steps(), settings.slowdown_threshold).windows;
     windows
         .iter()
         .map(|window| column(window.first).saturating_sub(1)..column(window.last))
@@ -299,8 +318,6 @@ fn timers(job: &Job) -> Vec<TimerVerdict> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
-
     use super::samples::job;
     use super::*;
     use crate::algos::registry;
@@ -360,26 +377,5 @@ mod tests {
         }
         let nan = job(2, 4, 20, |_, _| f64::NAN);
         assert!(anomalies(&nan).is_empty());
-    }
-
-    #[test]
-    #[ignore = "measures time, on a quiet machine"]
-    fn a_large_healthy_job_takes_half_a_second_on_one_core() {
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(1)
-            .build()
-            .expect("a thread");
-        for stages in [1, 8] {
-            let job = job(stages, 10_240 / stages, 30, |_, _| 1.0);
-            let fastest = (0..5)
-                .map(|_| {
-                    let begin = Instant::now();
-                    assert!(pool.install(|| anomalies(&job)).is_empty());
-                    begin.elapsed().as_secs_f64()
-                })
-                .fold(f64::INFINITY, f64::min);
-            println!("{stages} stages: {fastest:.3} s");
-            assert!(fastest < 0.5, "{fastest:.3} s");
-        }
     }
 }

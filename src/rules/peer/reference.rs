@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::candidates::Candidate;
 use super::tensor_groups::TensorGroups;
-use crate::contract::timers::COMPUTING;
+use crate::contract::timers::{ATTENTION_QKV, COMPUTING};
 use crate::job::Job;
 use crate::stats::{mean, median};
 use crate::verdict::TimerEvidence;
@@ -42,6 +42,15 @@ impl<'a> Reference<'a> {
         let mut timers = Vec::new();
         for (place, name) in COMPUTING.into_iter().enumerate() {
             let seconds = self.seconds(name, &candidate.ranks, |step| slow[step]);
+            // In forward and backward the members of a unit wait for each other: of the peers only other units tell.
+            let alone = self.units.places.stages[stage].len() < 2;
+            if alone
+                && name != ATTENTION_QKV
+                && self.units.members[candidate.unit].len() > 1
+                && slow.iter().all(|&slow| slow)
+            {
+                continue;
+            }
             let key = (place, stage, slow.clone());
             let peers = match self.known.get(&key) {
                 Some(&known) => known,

@@ -258,9 +258,10 @@ fn says(seen: &Seen<'_>, group: &Group<'_>, candidate: &Candidate, finding: &Fin
         _ => who(finding),
     };
     let mut says = format!(
-        "{subject} {verb} {percent} {against}{}, {}",
+        "{subject} {verb} {percent} {against}{}, {}{}",
         span(finding, &fault.slow),
-        how_often(finding)
+        how_often(finding),
+        without_rows(seen, candidate)
     );
     if group.what == What::Level {
         says += if fills_its_nodes(seen, &group.ranks) {
@@ -289,6 +290,19 @@ fn span(finding: &Finding, slow: &[bool]) -> String {
         (Some(Lasting::Throughout) | None, None, None) => String::new(),
         (_, None, None) if spells > 1 => format!(", on and off ({spells} times)"),
         _ => String::new(),
+    }
+}
+
+/// How many iterations have no rows of a candidate, if any.
+fn without_rows(seen: &Seen<'_>, candidate: &Candidate) -> String {
+    let work = seen.units.work.row(candidate.unit);
+    let missing = seen
+        .job
+        .iterations_in((0..work.len()).filter(|&step| !work[step].is_finite()));
+    if missing == 0 {
+        String::new()
+    } else {
+        format!(" ({missing} of them without its rows)")
     }
 }
 

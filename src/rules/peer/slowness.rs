@@ -75,6 +75,8 @@ pub(super) struct Judged {
     pub fault: Option<Fault>,
     /// Stretches that are slow and no fault.
     pub passing: Vec<Range<usize>>,
+    /// Spells of full length among them that are more than chance.
+    pub passed: Vec<Range<usize>>,
     /// Largest margin of a change in time.
     pub changed: f64,
 }

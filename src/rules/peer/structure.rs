@@ -158,14 +158,14 @@ impl Detector for HeavyStages {
             finding.cost = Some(stage.cost);
             let one_replica = seen.units.places.pipelines.len() < 2;
             finding.says = format!(
-                "stage {} has {:.1} % more work than the other stages{}",
+                "stage {} takes {:.1} % longer than the other stages{}",
                 stage.stage,
                 100.0 * stage.excess,
                 if one_replica {
-                    ": its layers could be spread anew, or with one replica only its ranks may be slow from the start \
-                     on, which looks the same; one that becomes slow would be told"
+                    ": it has more work, or its ranks are slow from the start on: with one replica the timers can't tell \
+                     which. One that becomes slow would be told"
                 } else {
-                    ": nobody's fault, its layers could be spread anew"
+                    " on all ranks: it has more work. Move a layer to another stage"
                 }
             );
             finding
@@ -185,7 +185,8 @@ impl Detector for UnevenLoads {
             finding.cost = Some(data.cost);
             let stages = seen.units.places.stages.len();
             finding.says = format!(
-                "the work of the {} varies by {:.1} % from step to step (sequence lengths or experts), so that each step waits for another one",
+                "the work of the {} varies by {:.1} % from step to step (sequence lengths or experts): each step waits for \
+                 another one",
                 if stages > 1 { "pipelines" } else { "ranks" },
                 100.0 * data.deviation.exp_m1()
             );

@@ -136,6 +136,9 @@ pub(super) fn saturated(evidence: &Evidence, units: &TensorGroups, candidates: &
     let mut candidate_of: Vec<Option<&Candidate>> = vec![None; units.len()];
     for candidate in candidates {
         candidate_of[candidate.unit] = Some(candidate);
+        for &rank in &candidate.ranks {
+            candidate_of[units.unit_of[rank]] = Some(candidate);
+        }
     }
     for (unit, members) in units.members.iter().enumerate() {
         let shown = evidence.units.verdicts.rows[unit].whole.margin();
