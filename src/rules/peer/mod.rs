@@ -74,6 +74,8 @@ pub fn judge(job: &Job, settings: &PeerSettings, algorithms: &[&'static dyn Algo
     communication.summary += &sampled(job, &communication);
     findings.extend(communication.findings.iter().cloned());
     for finding in windows::look(job, settings, algorithms, &findings) {
+        // What seemed to have passed is now told as what made the window.
+        findings.retain(|known| known.kind != FindingKind::Transient || !windows::tells(&finding, known));
         if finding.cause == Cause::Network {
             communication.findings.push(finding.clone());
         }

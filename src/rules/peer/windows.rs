@@ -12,6 +12,8 @@ use crate::verdict::{Cause, Finding, Lasting, words};
 
 /// Share of what a window's steps grew by that a finding must cost there to have made it.
 const MADE_IT: f64 = 1.0 / 3.0;
+/// Share of a window's iterations that it must show in: bursts of several ranks that meet make no window of one.
+const SHOWS_IN: f64 = 0.5;
 
 /// What the slow windows of a job tell beyond `whole`, the findings over all of it.
 pub(super) fn look(
@@ -41,14 +43,17 @@ pub(super) fn look(
     found
 }
 
-/// Whether a finding explains a good part of the window.
+/// Whether a finding explains a good part of the window, in enough of its steps.
 fn made(finding: &Finding, window: &SlowWindow) -> bool {
-    finding.cost.unwrap_or(0.0) >= MADE_IT * (1.0 - 1.0 / window.factor)
+    let slow = finding.slow_iterations.unwrap_or(0);
+    slow >= SLOW_STEPS_IN_A_ROW
+        && slow as f64 >= SHOWS_IN * finding.iterations as f64
+        && finding.cost.unwrap_or(0.0) >= MADE_IT * (1.0 - 1.0 / window.factor)
 }
 
-/// Whether `known` accuses the same ranks of the same, in steps of the window.
-fn tells(known: &Finding, finding: &Finding) -> bool {
-    let same_cause = known.cause == finding.cause || finding.cause == Cause::Network && known.cause == Cause::Compute;
+/// Whether `known` accuses ranks of `finding` of the same, or of computing, in steps of it.
+pub(super) fn tells(known: &Finding, finding: &Finding) -> bool {
+    let same_cause = known.cause == finding.cause || known.cause == Cause::Compute;
     let accuses = known.named || known.names_nodes;
     let meets = finding.ranks.iter().any(|rank| known.ranks.binary_search(rank).is_ok());
     let in_time = known.first_iteration <= finding.last_iteration && finding.first_iteration <= known.last_iteration;
