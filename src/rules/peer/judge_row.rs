@@ -3,13 +3,12 @@
 
 use std::ops::Range;
 
-use super::common::BETTER_STEPS;
 use super::contrast::{Contrasts, Excess};
 use super::settings::{Ablation, PeerSettings};
 use super::slowness::{Fault, Judged, Rows};
 use super::smoothing::{filled, without_spikes};
 use super::stretches::stretches;
-use crate::stats::{lower, mean, median};
+use crate::stats::{mean, median};
 use crate::verdict::{Lasting, lasting, runs};
 
 /// Share of the effect floor that some five steps of a row must exceed for it to be looked at.
@@ -33,8 +32,8 @@ pub(super) struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    /// Judges a row; spikes beyond `limit` are clipped.
-    pub fn row(&self, row: usize, limit: f64) -> Judged {
+    /// Judges a row; spikes beyond `spike` are clipped.
+    pub fn row(&self, row: usize, spike: f64) -> Judged {
         let raw = self.rows.factors.row(row);
         let mut judged = Judged {
             whole: Excess::NONE,
@@ -51,7 +50,7 @@ impl Judge<'_> {
             return judged;
         };
         if !alone {
-            judged.whole = self.contrasts.whole(row, mean(without_spikes(raw, limit)));
+            judged.whole = self.contrasts.whole(row, mean(without_spikes(raw, spike)));
         }
         let stretches = if self.settings.uses(Ablation::Stretches) {
             stretches(&cells, self.penalty)
@@ -174,18 +173,18 @@ impl Judge<'_> {
 
     /// Whether any steps of the row lie high enough to be looked at: above its stage's lowest level, or above its own.
     fn may_be_slow(&self, row: usize, cells: &[f64], alone: bool) -> bool {
+        let length = self.settings.least_slow_columns().min(cells.len()).max(1);
+        let mut sum: f64 = cells[..length].iter().sum();
+        let (mut least, mut most) = (sum, sum);
+        for at in length..cells.len() {
+            sum += cells[at] - cells[at - length];
+            (least, most) = (least.min(sum), most.max(sum));
+        }
         let base = if alone {
-            lower(cells.iter().copied(), BETTER_STEPS)
+            least / length as f64
         } else {
             self.lowest[self.rows.stage_of[row]]
         };
-        let length = self.settings.least_slow_columns().min(cells.len()).max(1);
-        let mut sum: f64 = cells[..length].iter().sum();
-        let mut most = sum;
-        for at in length..cells.len() {
-            sum += cells[at] - cells[at - length];
-            most = most.max(sum);
-        }
         most / length as f64 - base > HINT * self.settings.effect_floor
     }
 

@@ -13,7 +13,7 @@ use super::common::{BETTER_STEPS, FASTER_ROWS};
 use super::contrast::{Contrasts, Excess};
 use super::judge_row::Judge;
 use super::level::fast_levels;
-use super::noise::Noise;
+use super::noise::{LEAST_NOISE, Noise};
 use super::rows_by_step::RowsByStep;
 use super::settings::PeerSettings;
 use super::smoothing::without_spikes;
@@ -24,14 +24,8 @@ use crate::verdict::Lasting;
 const PENALTY: f64 = 3.0;
 /// The steps that a short row counts as for it.
 const FEWEST_STEPS: f64 = 10.0;
-/// A spike lies so many deviations from the median of the cells around it,
-const SPIKE_DEVIATIONS: f64 = 5.0;
-/// and so many effect floors.
-const SPIKE_FLOORS: f64 = 4.0;
 /// The median distance of a normal distribution's lower quartile from its middle, in standard deviations.
 const QUARTILE: f64 = 0.674;
-/// Least noise of a step: exact repeats do not make noise vanish.
-const LEAST_NOISE: f64 = 1e-4;
 /// Margin of a change in time from which a row changed: where many rows did, they do not tell the noise.
 const CHANGED: f64 = 0.5;
 /// Share of the rows that are many.
@@ -86,6 +80,8 @@ pub(super) struct Verdicts {
     pub rows: Vec<Judged>,
     /// The level of each stage (log): what its fast rows take.
     pub levels: Vec<f64>,
+    /// What a row's mean varies by.
+    pub noise: Noise,
 }
 
 /// Proposes levels: of each row's usual time (log, about its stage's; NaN without data) it tells, algorithm by algorithm,
@@ -95,14 +91,14 @@ pub(super) type Propose<'a> = dyn Fn(&[f64]) -> Vec<Vec<bool>> + Sync + 'a;
 /// Judges every row.
 pub(super) fn judge(rows: &Rows<'_>, propose: &Propose<'_>, settings: &PeerSettings) -> Verdicts {
     let count = rows.factors.rows();
-    let noise = Noise::of(rows.residual.unwrap_or(rows.factors), rows.logs, &[]);
+    let noise = Noise::of(rows.residual.unwrap_or(rows.factors), rows.logs, &[], settings);
     let first = once(rows, noise, propose, settings);
     let changed: Vec<bool> = first.rows.iter().map(|row| row.changed > CHANGED).collect();
     let many = changed.iter().filter(|&&changed| changed).count() as f64 >= MANY_CHANGED * count as f64;
     if !many || rows.residual.is_some() || count < ROWS_TO_LEAVE_OUT || changed.iter().all(|&changed| changed) {
         return first;
     }
-    let noise = Noise::of(rows.factors, rows.logs, &changed);
+    let noise = Noise::of(rows.factors, rows.logs, &changed, settings);
     once(rows, noise, propose, settings)
 }
 
@@ -117,9 +113,9 @@ fn once(rows: &Rows<'_>, noise: Noise, propose: &Propose<'_>, settings: &PeerSet
         .map(|level| lower(level.iter().map(|&row| better[row]), FASTER_ROWS) + QUARTILE * noise.of_step())
         .collect();
     let step = noise.of_step().max(LEAST_NOISE);
-    let limit = (SPIKE_DEVIATIONS * step).max(SPIKE_FLOORS * settings.effect_floor);
+    let spike = noise.spike();
     let contrasts = Contrasts::new(factors, &noise, &levels, rows.stage_of, settings, |row| {
-        without_spikes(factors.row(row), limit)
+        without_spikes(factors.row(row), spike)
     });
     let penalty = PENALTY * (factors.columns() as f64).max(FEWEST_STEPS).ln() * step * step * noise.inflation();
     let judge = Judge {
@@ -129,15 +125,19 @@ fn once(rows: &Rows<'_>, noise: Noise, propose: &Propose<'_>, settings: &PeerSet
         penalty,
         settings,
     };
-    let judged = (0..factors.rows())
+    let judged: Vec<Judged> = (0..factors.rows())
         .into_par_iter()
-        .map(|row| judge.row(row, limit))
+        .map(|row| judge.row(row, spike))
         .collect();
     let levels = levels
         .iter()
         .map(|level| lower(level.iter().map(|&row| medians[row]), FASTER_ROWS))
         .collect();
-    Verdicts { rows: judged, levels }
+    Verdicts {
+        rows: judged,
+        levels,
+        noise,
+    }
 }
 
 #[cfg(test)]
