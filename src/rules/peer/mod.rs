@@ -182,7 +182,7 @@ fn look(
 /// The windows in which the job's steps were slow, as columns of its tables.
 fn slow_columns(job: &Job, settings: &PeerSettings) -> Vec<Range<usize>> {
     let column = |iteration: i64| job.iterations.partition_point(|&first| first <= iteration);
-    let windows = slow_windows(job.steps(), settings.slowdown_threshold).windows;
+    let windows = slow_windows(job, settings.slowdown_threshold).windows;
     windows
         .iter()
         .map(|window| column(window.first).saturating_sub(1)..column(window.last))
