@@ -1,16 +1,11 @@
-//! What looks for one sort of thing in a job, and the list of all that look.
+//! What looks for one sort of thing in a job.
 
 use super::candidates::{Candidate, Evidence};
 use super::cost::StepModel;
 use super::loader::Loading;
-use super::replica::{HeavyReplica, HeavyReplicas};
+use super::replica::HeavyReplica;
 use super::settings::PeerSettings;
-use super::slow_loaders::SlowLoaders;
-use super::slow_ranks::SlowRanks;
-use super::stalls::Stalls;
-use super::structure::{HeavyStages, UnevenLoads};
 use super::tensor_groups::TensorGroups;
-use super::transients::Transients;
 use super::votes::Votes;
 use crate::job::Job;
 use crate::verdict::{Cause, Finding, FindingKind, words};
@@ -20,17 +15,6 @@ pub(super) trait Detector: Sync {
     /// What it finds, in an order of its own.
     fn find(&self, seen: &Seen<'_>) -> Vec<Finding>;
 }
-
-/// Every detector of computing, loading and structure; transfers have their own floor.
-pub(super) const DETECTORS: [&dyn Detector; 7] = [
-    &SlowRanks,
-    &SlowLoaders,
-    &HeavyReplicas,
-    &HeavyStages,
-    &UnevenLoads,
-    &Transients,
-    &Stalls,
-];
 
 /// What all detectors share: the job, and what was measured of it once.
 pub(super) struct Seen<'a> {

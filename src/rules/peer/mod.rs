@@ -1,11 +1,13 @@
 //! The peer rules: which ranks are slower than their peers, lastingly, by an amount that matters, and why.
 //!
+//! In: a job's tables. Out: findings, votes and what the transfers show. May use: `comm`, `features`, `algos`, `vote`, `stats`, `job`.
+//!
 //! Peers are the ranks of one pipeline stage: they do the same work on other data. Data flows
-//! `places` (who are peers) -> `units` (ranks that wait for each other; their work) -> `own` (a row's time over
-//! what its step, stage (`level`) and pipeline (`load`) ask of anybody) -> `segments` (the part of the window
-//! that shows it best; effect and noise floor) -> `candidates` (who passes in every timer, `lasting`ly; which ranks
-//! of a unit) -> `replica` (data, not GPUs) -> `votes` (the six algorithms on the evidence) -> `findings`.
-//! Beside it `loader`, `structure` and `passing` look for what else costs the job time.
+//! `tensor_groups` (ranks that wait for each other; their work) -> `own_factor` (a row's time over what its step, `common`,
+//! and its pipeline, `load`, ask of anybody) -> `slowness` (who is slow when: `level`s, `noise`, `stretches`, each held
+//! against peers and itself by `contrast`, in `judge_row`; also over `nodes`) -> `candidates` (who passes; which ranks
+//! of a group) -> `replica` and `experts` (who only looks slow) -> `votes` (the six algorithms on the evidence) -> the detectors
+//! (`slow_ranks`, `slow_loaders`, `structure`, `transients`, `stalls`), which make findings. `windows` judges slow windows anew.
 //!
 //! Everything is `O(ranks x iterations)` and a few sorts a row; only the algorithms, asked when there are candidates, cost
 //! more. Sums over rows run in an order of their own, so that neither threads nor the order of ranks can show, and all
@@ -41,7 +43,6 @@ mod stretches;
 mod structure;
 mod tensor_groups;
 mod transients;
-pub(crate) mod unplaced;
 mod votes;
 mod windows;
 
@@ -53,11 +54,17 @@ use std::ops::Range;
 
 use self::candidates::Evidence;
 use self::cost::StepModel;
-use self::detector::{DETECTORS, Seen};
+use self::detector::{Detector, Seen};
+use self::replica::HeavyReplicas;
 use self::rows::RowPlaces;
+use self::slow_loaders::SlowLoaders;
+use self::slow_ranks::SlowRanks;
+use self::stalls::Stalls;
+use self::structure::{HeavyStages, UnevenLoads};
 use self::tensor_groups::{RankTimes, TensorGroups};
+use self::transients::Transients;
 use self::votes::Votes;
-use super::{Verdict, unjudged};
+use super::{Verdict, unjudged, unplaced};
 use crate::algos::Algorithm;
 use crate::comm::{self, Communication, SlowComputing};
 use crate::contract::defaults::SLOW_STEPS_IN_A_ROW;
@@ -65,6 +72,17 @@ use crate::contract::timers::{BATCH_GENERATOR, COMPUTING, INTERVAL_TIME};
 use crate::features::{self, RankFeatures, TimerFate, TimerVerdict};
 use crate::job::{Job, slow_windows};
 use crate::verdict::{Cause, Finding, FindingKind, Status};
+
+/// Every detector of computing, loading and structure; transfers have their own floor.
+const DETECTORS: [&dyn Detector; 7] = [
+    &SlowRanks,
+    &SlowLoaders,
+    &HeavyReplicas,
+    &HeavyStages,
+    &UnevenLoads,
+    &Transients,
+    &Stalls,
+];
 
 /// Applies the peer rules; the algorithms vote on the candidates.
 #[must_use]

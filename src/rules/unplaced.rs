@@ -57,7 +57,7 @@ pub(super) fn without_names(findings: Vec<Finding>) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::samples::{job, verdict};
+    use super::super::peer::samples::{job, verdict};
     use super::*;
     use crate::job::TimerTable;
     use crate::verdict::Cause;
