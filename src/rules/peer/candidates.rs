@@ -16,11 +16,8 @@ use crate::stats::{lower, mean};
 
 /// How far a unit without peers must stand out by qkv alone, in thresholds.
 const ALONE_BY_QKV: f64 = 1.5;
-/// Share of a rank's own excess that a unit of two must show too: a few slow calls of one timer are no slow chip. In larger
-/// units the slowest call is more often another one's by chance, so that less of it shows.
+/// Share of a rank's own excess that its unit must show too: a few slow calls of one timer are no slow chip.
 const UNIT_LEANS: f64 = 0.35;
-/// Standard errors of the unit's time that it may show less: what noise hides it does not deny.
-const LEANS_WITHIN: f64 = 2.0;
 /// Share of the unit's excess that a member's own must be.
 pub(super) const MEMBER_SHARE: f64 = 0.5;
 /// Share of its own threshold that such a member must reach too.

@@ -137,7 +137,7 @@ impl Default for PeerSettings {
             persistence: Persistence::default(),
             usual_spread: 0.007,
             usual_spread_peers: 8.0,
-            load_floor: 0.015,
+            load_floor: 0.02,
             stage_floor: 0.08,
             loader_floor: 0.1,
             transient_floor: 0.25,

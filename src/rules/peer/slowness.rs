@@ -80,8 +80,6 @@ pub(super) struct Verdicts {
     pub rows: Vec<Judged>,
     /// The level of each stage (log): what its fast rows take.
     pub levels: Vec<f64>,
-    /// What a row's mean varies by.
-    pub noise: Noise,
 }
 
 /// Proposes levels: of each row's usual time (log, about its stage's; NaN without data) it tells, algorithm by algorithm,
@@ -133,11 +131,7 @@ fn once(rows: &Rows<'_>, noise: Noise, propose: &Propose<'_>, settings: &PeerSet
         .iter()
         .map(|level| lower(level.iter().map(|&row| medians[row]), FASTER_ROWS))
         .collect();
-    Verdicts {
-        rows: judged,
-        levels,
-        noise,
-    }
+    Verdicts { rows: judged, levels }
 }
 
 #[cfg(test)]

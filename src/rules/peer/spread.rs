@@ -19,10 +19,8 @@ const LOWER_SIDE_TO_SD: f64 = 0.896;
 const FAR: f64 = 3.0;
 /// and what that leaves of a normal distribution's.
 const WITHOUT_FAR: f64 = 0.986;
-/// Variance of a middle quantile over that of a mean, of many values (a normal distribution's median),
+/// Variance of a middle quantile over that of a mean (a normal distribution's median).
 const QUANTILE_ERROR: f64 = 1.57;
-/// and of so many (2, 3, ...): the median of few is nearly their mean.
-const QUANTILE_ERROR_OF_FEW: [f64; 7] = [1.0, 1.35, 1.19, 1.43, 1.29, 1.47, 1.35];
 /// Least standard deviation.
 const LEAST: f64 = 1e-9;
 
@@ -35,10 +33,7 @@ pub(super) fn centre(means: &[f64]) -> f64 {
 pub(super) fn apart(peers: usize) -> f64 {
     match peers {
         0 | 1 => std::f64::consts::SQRT_2,
-        peers => {
-            let error = QUANTILE_ERROR_OF_FEW.get(peers - 2).copied().unwrap_or(QUANTILE_ERROR);
-            (1.0 + error / peers as f64).sqrt()
-        }
+        peers => (1.0 + QUANTILE_ERROR / peers as f64).sqrt(),
     }
 }
 

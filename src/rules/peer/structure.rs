@@ -75,8 +75,6 @@ pub(super) fn uneven_data(units: &TensorGroups, model: &StepModel, settings: &Pe
         return None;
     }
     let (forward, backward) = (winsorised(&deviations(forward)), winsorised(&deviations(backward)));
-    // Data is drawn anew in each step; levels that wander are alike in neighbouring ones.
-    let (forward, backward) = (changes(&forward), changes(&backward));
     let (covariance, correlation) = together((0..count).map(|unit| (forward.row(unit), backward.row(unit))));
     let freedom = forward.columns() as f64 * (count - 1) as f64;
     // The mean of a column varies less than its iterations do.
@@ -103,16 +101,6 @@ fn even_data_saves(units: &TensorGroups, model: &StepModel) -> f64 {
         })
         .collect();
     model.with(|row, step, _| usual[row] * drawn[units.places.stage_of[row]][step])
-}
-
-/// What each step differs by from the one before, scaled so that independent steps keep their variance.
-fn changes(rows: &RowsByStep) -> RowsByStep {
-    RowsByStep::fill(rows.rows(), rows.columns().saturating_sub(1), |row, cells| {
-        let steps = rows.row(row).windows(2);
-        for (cell, pair) in cells.iter_mut().zip(steps) {
-            *cell = (pair[1] - pair[0]) / std::f64::consts::SQRT_2;
-        }
-    })
 }
 
 /// Median covariance and correlation of pairs of winsorised rows.
