@@ -78,7 +78,7 @@ mod tests {
         assert_eq!((finding.first_iteration, finding.last_iteration), (Some(9), Some(11)));
         assert_eq!(
             finding.says,
-            "rank 4 on node n0 computed 100.0 % slower for 3 iterations (9-11) and recovered"
+            "rank 4 on node n0 computed 99.2 % slower for 3 iterations (9-11) and recovered"
         );
     }
 
