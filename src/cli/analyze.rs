@@ -17,6 +17,7 @@ use crate::algos::{Algorithm, registry};
 use crate::contract::defaults::{SLOWDOWN_THRESHOLD, WARMUP_ITERATIONS};
 use crate::job::{IterationRange, Job, JobError, Reduction, Selection, SlowWindow, StepTimes, slow_windows};
 use crate::report::{Asked, Report, ResultFolder, WriteError, json_line, prometheus};
+use crate::rules::peer::PeerSettings;
 use crate::rules::{self, RulesSettings};
 use crate::source::{Micros, timestamp};
 use crate::verdict::Status;
@@ -356,7 +357,10 @@ impl AnalyzeArgs {
             return Err(ArgumentError::new(flag, belongs));
         }
         Ok(match self.rules {
-            RulesName::Peer => RulesSettings::Peer(self.peer.settings()?),
+            RulesName::Peer => RulesSettings::Peer(PeerSettings {
+                slowdown_threshold: self.slowdown_threshold()?,
+                ..self.peer.settings()?
+            }),
             RulesName::Classic => RulesSettings::Classic(self.classic.settings()?),
         })
     }

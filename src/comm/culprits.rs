@@ -15,7 +15,7 @@ use crate::job::Job;
 
 /// What is slow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Part {
+pub enum Role {
     /// Everything that is sent.
     Sending,
     /// Everything that is received.
@@ -41,7 +41,7 @@ pub struct End {
     /// Whose fault it is.
     pub who: Who,
     /// What of it is slow.
-    pub part: Part,
+    pub part: Role,
     /// The ranks (positions) of it that slow flows meet, ascending.
     pub ranks: Vec<usize>,
 }
@@ -57,9 +57,9 @@ pub struct Culprit {
     pub collective: Option<f64>,
 }
 
-struct Suspect {
+struct SlowEnd {
     who: Who,
-    part: Part,
+    part: Role,
     flows: Vec<usize>,
 }
 
@@ -70,11 +70,11 @@ pub fn explain(job: &Job, flows: &[Flow], collectives: &Collectives) -> Vec<Culp
     let mut open: BTreeSet<usize> = (0..flows.len()).filter(|&flow| flows[flow].slow.is_some()).collect();
     let mut culprits = Vec::new();
     while !open.is_empty() {
-        let explained = |suspect: &Suspect| -> Vec<usize> {
+        let explained = |suspect: &SlowEnd| -> Vec<usize> {
             let flows = suspect.flows.iter().copied();
             flows.filter(|flow| open.contains(flow)).collect()
         };
-        let mut by_set = BTreeMap::<Vec<usize>, Vec<&Suspect>>::new();
+        let mut by_set = BTreeMap::<Vec<usize>, Vec<&SlowEnd>>::new();
         for suspect in &suspects {
             by_set.entry(explained(suspect)).or_default().push(suspect);
         }
@@ -83,7 +83,7 @@ pub fn explain(job: &Job, flows: &[Flow], collectives: &Collectives) -> Vec<Culp
         };
         by_set.retain(|set, _| set.len() == most);
         // A rank or node explains more than the link that it shares with another one.
-        let is_link = |suspects: &[&Suspect]| suspects.iter().all(|suspect| matches!(suspect.who, Who::Link(_)));
+        let is_link = |suspects: &[&SlowEnd]| suspects.iter().all(|suspect| matches!(suspect.who, Who::Link(_)));
         let (links, people): (Vec<_>, Vec<_>) = by_set.into_iter().partition(|(_, suspects)| is_link(suspects));
         for (set, suspects) in people.into_iter().chain(links) {
             // What another one has explained meanwhile is looked at anew.
@@ -108,7 +108,7 @@ pub fn explain(job: &Job, flows: &[Flow], collectives: &Collectives) -> Vec<Culp
 }
 
 /// Everybody whose forecast holds.
-fn suspects(job: &Job, flows: &[Flow]) -> Vec<Suspect> {
+fn suspects(job: &Job, flows: &[Flow]) -> Vec<SlowEnd> {
     let mut suspects = Vec::new();
     let is_slow = |flow: &usize| flows[*flow].slow.is_some();
     let slow_flows = || flows.iter().filter(|flow| flow.slow.is_some());
@@ -120,7 +120,7 @@ fn suspects(job: &Job, flows: &[Flow]) -> Vec<Suspect> {
         for (part, those) in parts(all, &between, |flow| flows[flow].sender == rank) {
             if !those.is_empty() && those.iter().all(is_slow) {
                 let who = Who::Rank(rank);
-                suspects.push(Suspect {
+                suspects.push(SlowEnd {
                     who,
                     part,
                     flows: those,
@@ -142,15 +142,15 @@ fn suspects(job: &Job, flows: &[Flow]) -> Vec<Suspect> {
             let several = here.collect::<BTreeSet<_>>().len() > 1;
             if several && slow.len() as f64 >= SHARE_OF_NODE * those.len() as f64 {
                 let who = Who::Node(node.clone());
-                suspects.push(Suspect { who, part, flows: slow });
+                suspects.push(SlowEnd { who, part, flows: slow });
             }
         }
     }
     for link in 0..flows.len() / 2 {
         let slow: Vec<usize> = [2 * link, 2 * link + 1].into_iter().filter(is_slow).collect();
         if !slow.is_empty() {
-            let part = Part::Both;
-            suspects.push(Suspect {
+            let part = Role::Both;
+            suspects.push(SlowEnd {
                 who: Who::Link(link),
                 part,
                 flows: slow,
@@ -175,15 +175,15 @@ fn group<K: Ord>(flows: &[Flow], touches: impl Fn(&Flow) -> [K; 2]) -> BTreeMap<
 }
 
 /// What a rank or node sends, receives and both: all of it, and what leaves the node.
-fn parts(all: &[usize], between: &[usize], sends: impl Fn(usize) -> bool) -> Vec<(Part, Vec<usize>)> {
+fn parts(all: &[usize], between: &[usize], sends: impl Fn(usize) -> bool) -> Vec<(Role, Vec<usize>)> {
     let mut found = Vec::new();
     for flows in [all, between] {
         let (sent, received): (Vec<usize>, Vec<usize>) = flows.iter().copied().partition(|&flow| sends(flow));
         if !sent.is_empty() && !received.is_empty() {
-            found.push((Part::Both, flows.to_vec()));
+            found.push((Role::Both, flows.to_vec()));
         }
-        found.push((Part::Sending, sent));
-        found.push((Part::Receiving, received));
+        found.push((Role::Sending, sent));
+        found.push((Role::Receiving, received));
     }
     found
 }
@@ -198,8 +198,8 @@ fn rank_on(job: &Job, flow: &Flow, node: &String) -> usize {
 
 /// The explanations of one set of flows: nodes and ranks; a link where there are none, or where all that is slow is both
 /// directions of one link of which one end has no other.
-fn ends(job: &Job, suspects: &[&Suspect], set: &[usize], flows: &[Flow]) -> Vec<End> {
-    let mut ends = BTreeMap::<&Who, &Suspect>::new();
+fn ends(job: &Job, suspects: &[&SlowEnd], set: &[usize], flows: &[Flow]) -> Vec<End> {
+    let mut ends = BTreeMap::<&Who, &SlowEnd>::new();
     for suspect in suspects {
         let known = ends.entry(&suspect.who).or_insert(suspect);
         // What says most of a rank is what is foretold in full.
@@ -210,7 +210,7 @@ fn ends(job: &Job, suspects: &[&Suspect], set: &[usize], flows: &[Flow]) -> Vec<
     let people = ends.keys().filter(|who| !matches!(who, Who::Link(_))).count();
     let one_link_both_ways = set.len() == 2 && set[0] / 2 == set[1] / 2;
     ends.retain(|who, _| !matches!(who, Who::Link(_)) || people == 0 || (one_link_both_ways && people == 1));
-    let end = |(who, suspect): (&Who, &&Suspect)| {
+    let end = |(who, suspect): (&Who, &&SlowEnd)| {
         let touched = set.iter().flat_map(|&flow| [flows[flow].sender, flows[flow].receiver]);
         let ranks: BTreeSet<usize> = match who {
             Who::Rank(rank) => [*rank].into(),

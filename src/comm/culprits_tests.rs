@@ -4,7 +4,7 @@ use super::super::collectives::Collectives;
 use super::super::flows::{Flow, SlowFlow};
 use super::super::links::{Direction, links};
 use super::super::samples;
-use super::{Culprit, Part, Who, explain};
+use super::{Culprit, Role, Who, explain};
 use crate::job::Job;
 use crate::verdict::{Persistence, SlowSteps};
 
@@ -40,7 +40,7 @@ fn explained(per_node: usize, is_slow: impl Fn(usize, usize) -> bool) -> Vec<Cul
     explain(&job, &flows, &Collectives::default())
 }
 
-fn who(culprits: &[Culprit]) -> Vec<Vec<(Who, Part)>> {
+fn who(culprits: &[Culprit]) -> Vec<Vec<(Who, Role)>> {
     let ends = |culprit: &Culprit| culprit.ends.iter().map(|end| (end.who.clone(), end.part)).collect();
     culprits.iter().map(ends).collect()
 }
@@ -50,15 +50,15 @@ fn ranks_are_told_by_all_that_they_send_or_receive() {
     assert!(explained(1, |_, _| false).is_empty());
     assert_eq!(
         who(&explained(1, |sender, _| sender == 5)),
-        [[(Who::Rank(5), Part::Sending)]]
+        [[(Who::Rank(5), Role::Sending)]]
     );
     assert_eq!(
         who(&explained(1, |_, receiver| receiver == 6)),
-        [[(Who::Rank(6), Part::Receiving)]]
+        [[(Who::Rank(6), Role::Receiving)]]
     );
     assert_eq!(
         who(&explained(1, |sender, receiver| sender == 6 || receiver == 6)),
-        [[(Who::Rank(6), Part::Both)]]
+        [[(Who::Rank(6), Role::Both)]]
     );
 }
 
@@ -67,7 +67,7 @@ fn two_slow_senders_are_two_culprits() {
     let two = explained(1, |sender, _| sender == 5 || sender == 10);
     assert_eq!(
         who(&two),
-        [[(Who::Rank(5), Part::Sending)], [(Who::Rank(10), Part::Sending)]]
+        [[(Who::Rank(5), Role::Sending)], [(Who::Rank(10), Role::Sending)]]
     );
     // Neighbours: what each sends to the other is slow once.
     let near = explained(1, |sender, _| sender == 5 || sender == 9);
@@ -82,7 +82,7 @@ fn two_slow_senders_are_two_culprits() {
 #[test]
 fn a_node_is_told_by_several_of_its_ranks() {
     let node = explained(4, |sender, _| sender / 4 == 1);
-    assert_eq!(who(&node), [[(Who::Node("n1".to_owned()), Part::Sending)]]);
+    assert_eq!(who(&node), [[(Who::Node("n1".to_owned()), Role::Sending)]]);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::collectives::Collectives;
 use super::cost::Steps;
-use super::culprits::{Culprit, End, Part, Who};
+use super::culprits::{Culprit, End, Role, Who};
 use super::flows::{Flow, SlowFlow};
 use super::links::{Direction, Link};
 use super::thresholds::SHARE_SINCE;
@@ -14,7 +14,7 @@ use crate::stats::median;
 use crate::verdict::{Cause, Finding, FindingKind, LinkEvidence, words};
 
 /// What findings of one job share.
-pub(super) struct Writer<'a> {
+pub(super) struct NetworkFindings<'a> {
     pub job: &'a Job,
     pub links: &'a [Link],
     pub measured: &'a [Measured],
@@ -23,7 +23,7 @@ pub(super) struct Writer<'a> {
     pub steps: &'a Steps,
 }
 
-impl Writer<'_> {
+impl NetworkFindings<'_> {
     /// What is behind some slow flows.
     pub fn culprit(&self, culprit: &Culprit) -> Finding {
         let told = culprit.ends.len() == 1 && !matches!(culprit.ends[0].who, Who::Link(_));
@@ -122,7 +122,7 @@ impl Writer<'_> {
             ends if ends.iter().any(|end| matches!(end.who, Who::Link(_))) => {
                 format!("link or the end that has no other: {count}, while other transfers of the other end are usual")
             }
-            _ => format!("both ends: {count}, which is all that either end has; no collective tells them apart"),
+            _ => format!("both ends: {count}, which is all that either end has; no collective tells which"),
         }
     }
 
@@ -177,7 +177,7 @@ impl Writer<'_> {
             ends => {
                 let ranks: Vec<usize> = ends.iter().flat_map(|end| end.ranks.iter().copied()).collect();
                 let who = on(&ranks);
-                format!("one of {who} communicates slowly, or the way between them, which the timers do not tell")
+                format!("one of {who} communicates slowly, or the link between them: the timers can't tell which")
             }
         }
     }
@@ -227,11 +227,11 @@ pub(super) fn when(finding: &Finding) -> String {
         (None, Some(until)) => format!(", until iteration {until}"),
         (None, None) => String::new(),
     };
-    let iterations = words::number(finding.iterations, "iteration");
-    format!("{since}, in {} of {iterations}", finding.slow_iterations.unwrap_or(0))
+    let often = words::in_how_many(finding.slow_iterations.unwrap_or(0), finding.iterations);
+    format!("{since}, {often}")
 }
 
-impl Part {
+impl Role {
     fn of(self, sending: &'static str, receiving: &'static str, both: &'static str) -> &'static str {
         match self {
             Self::Sending => sending,

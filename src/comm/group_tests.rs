@@ -100,7 +100,7 @@ fn a_stage_with_more_layers_reduces_more() {
 fn a_rank_that_computes_slowly_explains_its_collective() {
     let slow = reduced(|stage, _| if stage == 2 { 3.0 } else { 1.0 });
     assert_eq!(findings(&slow, &SlowComputing::of_ranks([9])), []);
-    let told = look(&slow, &Persistence::default(), &SlowComputing::of_ranks([9])).told;
+    let told = look(&slow, &Persistence::default(), &SlowComputing::of_ranks([9])).summary;
     assert!(told.contains("as its computing is slow"), "{told}");
     assert_eq!(
         findings(&slow, &SlowComputing::of_ranks([1])).len(),

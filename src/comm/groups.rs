@@ -161,5 +161,5 @@ fn says(job: &Job, finding: &Finding, slow: &[Slow<'_>], everybody: bool) -> Str
         _ => format!("the network of one {kind} group is slow"),
     };
     let ranks = words::ranks(&finding.ranks);
-    format!("{stage}; which of {ranks} is to blame the timers do not tell: their {timers}{when}")
+    format!("{stage}: their {timers}{when}. The timers can't tell which of {ranks} is to blame")
 }

@@ -18,7 +18,7 @@ pub mod flows;
 #[cfg(test)]
 mod group_tests;
 mod groups;
-mod lanes;
+mod interleaved;
 pub mod links;
 #[cfg(test)]
 mod samples;
@@ -34,7 +34,7 @@ use std::collections::BTreeSet;
 
 use self::collectives::Collectives;
 use self::cost::Steps;
-use self::findings::Writer;
+use self::findings::NetworkFindings;
 use self::flows::{Flow, Judged};
 use self::transfers::Basis;
 use self::waits::Waits;
@@ -51,7 +51,7 @@ const NO_LINKS: &str = "skipped: one pipeline stage, as far as is known, so no t
 #[derive(Debug, Clone, Default)]
 pub struct Communication {
     /// What was looked at, and what could not be told, in one sentence.
-    pub told: String,
+    pub summary: String,
     /// Both directions of every link; none where communication was not looked at.
     pub flows: Vec<Flow>,
     /// The time of every rank; none where communication was not looked at.
@@ -112,7 +112,7 @@ pub fn look(job: &Job, persistence: &Persistence, computing: &SlowComputing) -> 
     let Judged { flows, long_ways } = flows::judge(&links, &measured, &stages, persistence);
     let waits = waits::waits(job, &links, &measured);
     let steps = Steps::of(job, longest(&waits));
-    let writer = Writer {
+    let writer = NetworkFindings {
         job,
         links: &links,
         measured: &measured,
@@ -135,8 +135,7 @@ pub fn look(job: &Job, persistence: &Persistence, computing: &SlowComputing) -> 
     findings.extend(groups.findings);
     let ways = long_ways.iter().map(|(stage, factor)| {
         format!(
-            "all transfers between stages {stage} and {} take {factor:.1} x the others', which is taken for the way between \
-             them",
+            "all transfers between stages {stage} and {} take {factor:.1} x the others': a longer way, no fault",
             stage + 1
         )
     });
@@ -146,7 +145,7 @@ pub fn look(job: &Job, persistence: &Persistence, computing: &SlowComputing) -> 
         .chain(groups.told)
         .collect();
     Communication {
-        told: told.join("; "),
+        summary: told.join("; "),
         flows,
         waits,
         findings,
@@ -163,7 +162,7 @@ fn one_stage(job: &Job, persistence: &Persistence, computing: &SlowComputing) ->
         groups.told.join("; ")
     };
     Communication {
-        told: format!("{NO_LINKS}; {also}"),
+        summary: format!("{NO_LINKS}; {also}"),
         findings: groups.findings,
         ..Communication::default()
     }
@@ -173,7 +172,7 @@ fn one_stage(job: &Job, persistence: &Persistence, computing: &SlowComputing) ->
 fn interleaved(job: &Job, persistence: &Persistence, computing: &SlowComputing) -> Communication {
     let collectives = Collectives::of(job);
     let steps = Steps::of(job, f64::NAN);
-    let (compared, mut findings) = lanes::findings(job, &collectives, computing, &steps, persistence);
+    let (compared, mut findings) = interleaved::findings(job, &collectives, computing, &steps, persistence);
     let told = if compared == 0 {
         "interleaved schedule without single calls of several pipelines: no transfer could be compared".to_owned()
     } else {
@@ -188,7 +187,7 @@ fn interleaved(job: &Job, persistence: &Persistence, computing: &SlowComputing) 
     findings.extend(groups.findings);
     let told: Vec<String> = [told].into_iter().chain(groups.told).collect();
     Communication {
-        told: told.join("; "),
+        summary: told.join("; "),
         findings,
         ..Communication::default()
     }

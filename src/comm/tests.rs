@@ -203,7 +203,11 @@ fn sums_tell_only_the_links_with_one_call() {
         ))
     };
     let found = said(&slow(9));
-    assert!(found.told.contains("no megatron_timers_trace rows"), "{}", found.told);
+    assert!(
+        found.summary.contains("no megatron_timers_trace rows"),
+        "{}",
+        found.summary
+    );
     // Stage 2 sends to the last stage once.
     assert_eq!(found.findings.len(), 1);
     assert!(found.findings[0].ranks.contains(&9));
@@ -217,7 +221,7 @@ fn sums_of_all_calls_tell_no_transfer() {
     sums.timers.retain(|timer| timer.name.len() <= "backward-send".len());
     let found = said(&sums);
     assert_eq!(found.findings, []);
-    assert!(found.told.starts_with("0 of "), "{}", found.told);
+    assert!(found.summary.starts_with("0 of "), "{}", found.summary);
 }
 
 #[test]
@@ -252,7 +256,7 @@ fn one_stage_compares_data_parallel_groups_where_there_are_several() {
     let slow = with_timer(job, "all-grads-sync", sync);
     let found = only(&slow);
     assert_eq!((found.ranks, found.names_nodes), (vec![3, 11, 19, 27], false));
-    let told = said(&slow).told;
+    let told = said(&slow).summary;
     assert!(
         told.starts_with("skipped") && told.contains("8 data-parallel groups"),
         "{told}"
@@ -298,5 +302,5 @@ fn interleaved_pipelines_are_compared_by_whoever_waits_least() {
         (FindingKind::SlowNetwork, vec![5], true)
     );
     let alone = interleaved([4, 1, 1], |_| 0.2);
-    assert!(said(&alone).findings.is_empty() && said(&alone).told.contains("no transfer could be compared"));
+    assert!(said(&alone).findings.is_empty() && said(&alone).summary.contains("no transfer could be compared"));
 }

@@ -284,7 +284,7 @@ impl Summary {
             what_if: verdict.what_if.clone(),
             headlines: headlines(&known),
             findings: verdict.findings.clone(),
-            communication: verdict.communication.told.clone(),
+            communication: verdict.communication.summary.clone(),
             rules: asked.settings.rules().name().to_owned(),
             settings: asked.settings.clone(),
             links_compared: verdict

@@ -1,7 +1,7 @@
 //! What the classic rules say of communication.
 
 use crate::comm::Communication;
-use crate::comm::classic::{ClassicThresholds, Evidence, Place, Worker, may_be_abnormal, workers};
+use crate::comm::classic::{ClassicThresholds, Evidence, FaultPlace, Worker, may_be_abnormal, workers};
 use crate::job::Job;
 use crate::verdict::{Cause, Finding, FindingKind, words};
 
@@ -12,7 +12,7 @@ const LEAST_STAGES: u32 = 3;
 pub(super) fn communication(job: &Job, thresholds: &ClassicThresholds, compute_slow: &[usize]) -> Communication {
     let stages = job.topology.stated_pipeline_stages();
     let untold = |told: &str| Communication {
-        told: told.to_owned(),
+        summary: told.to_owned(),
         ..Communication::default()
     };
     if stages < 2 {
@@ -25,21 +25,21 @@ pub(super) fn communication(job: &Job, thresholds: &ClassicThresholds, compute_s
         return untold("skipped: no megatron_timers_trace rows of transfers");
     }
     let workers = workers(job, thresholds, compute_slow);
-    let count = |place: Place| workers.iter().filter(|worker| worker.place == place).count();
+    let count = |place: FaultPlace| workers.iter().filter(|worker| worker.place == place).count();
     // Waiting spreads over the whole job; when most ranks are suspect, that tells no place.
-    let tells = 2 * count(Place::Network) <= job.ranks.len();
+    let tells = 2 * count(FaultPlace::Network) <= job.ranks.len();
     Communication {
-        told: format!(
+        summary: format!(
             "of {} ranks {} suspect on all links at both ends, {} on some links at both ends, {} at their own end only, {} compute slowly too",
             job.ranks.len(),
-            count(Place::Network),
-            count(Place::Link),
-            count(Place::OneEnd),
-            count(Place::Card)
+            count(FaultPlace::Network),
+            count(FaultPlace::Link),
+            count(FaultPlace::OneEnd),
+            count(FaultPlace::Card)
         ),
         findings: workers
             .iter()
-            .filter(|worker| tells && worker.place == Place::Network)
+            .filter(|worker| tells && worker.place == FaultPlace::Network)
             .map(|worker| finding(job, worker))
             .collect(),
         ..Communication::default()
@@ -59,7 +59,7 @@ fn two_stages(job: &Job, thresholds: &ClassicThresholds) -> Communication {
         )
     };
     Communication {
-        told,
+        summary: told,
         ..Communication::default()
     }
 }

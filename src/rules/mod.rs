@@ -8,6 +8,7 @@ mod classic_comm;
 mod cost;
 pub mod peer;
 mod unjudged;
+mod unplaced;
 
 use std::collections::BTreeSet;
 

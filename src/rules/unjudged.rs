@@ -1,6 +1,6 @@
 //! What keeps a job from being judged: a monitor must never read "healthy" where nothing could be compared.
 
-use super::peer::unplaced;
+use super::unplaced;
 use crate::contract::defaults::SLOW_STEPS_IN_A_ROW;
 use crate::contract::timers::COMPUTING;
 use crate::features::{TimerFate, TimerVerdict};

@@ -33,6 +33,27 @@ pub fn number(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
+/// `in 5 of 30 iterations`.
+#[must_use]
+pub fn in_how_many(count: usize, of: usize) -> String {
+    format!("in {count} of {}", number(of, "iteration"))
+}
+
+/// `0.81 s`: three digits; of less than a millisecond none.
+#[must_use]
+pub fn seconds(seconds: f64) -> String {
+    let digits = if seconds >= 100.0 {
+        0
+    } else if seconds >= 10.0 {
+        1
+    } else if seconds >= 1.0 {
+        2
+    } else {
+        3
+    };
+    format!("{seconds:.digits$} s")
+}
+
 fn counted(noun: &str, count: usize, items: &[String]) -> String {
     match items {
         [] => "nobody".to_owned(),

@@ -16,7 +16,7 @@ use serde::Serialize;
 
 pub use detectors::Rule;
 pub use pairs::may_be_abnormal;
-pub use places::{Place, Worker};
+pub use places::{FaultPlace, Worker};
 
 use self::detectors::Iteration;
 use super::links::{Link, links};
@@ -133,7 +133,7 @@ mod tests {
         if timer.len() > 13 { 2.0 } else { 1.0 }
     }
 
-    fn places(job: &Job) -> Vec<(usize, Place)> {
+    fn places(job: &Job) -> Vec<(usize, FaultPlace)> {
         let workers = workers(job, &ClassicThresholds::default(), &[]);
         workers.iter().map(|worker| (worker.rank, worker.place)).collect()
     }
@@ -154,7 +154,7 @@ mod tests {
             }
         });
         let found = workers(&first, &ClassicThresholds::default(), &[]);
-        assert_eq!((found.len(), found[0].rank, found[0].place), (1, 2, Place::OneEnd));
+        assert_eq!((found.len(), found[0].rank, found[0].place), (1, 2, FaultPlace::OneEnd));
         assert_eq!(
             (found[0].evidence[0].rule, found[0].evidence[0].iterations),
             (Rule::FirstValue, 3)
@@ -199,18 +199,18 @@ mod tests {
             })
         };
         let link = slow(&[("forward-send", 2), ("forward-recv", 4)]);
-        assert_eq!(places(&link), [(2, Place::Link), (4, Place::Link)]);
+        assert_eq!(places(&link), [(2, FaultPlace::Link), (4, FaultPlace::Link)]);
         let every = slow(&[
             ("forward-send", 2),
             ("forward-recv", 4),
             ("backward-send", 2),
             ("backward-recv", 0),
         ]);
-        assert!(places(&every).contains(&(2, Place::Network)));
+        assert!(places(&every).contains(&(2, FaultPlace::Network)));
         let card = workers(&every, &ClassicThresholds::default(), &[2]);
         assert!(
             card.iter()
-                .any(|worker| worker.rank == 2 && worker.place == Place::Card)
+                .any(|worker| worker.rank == 2 && worker.place == FaultPlace::Card)
         );
     }
 

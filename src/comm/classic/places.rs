@@ -8,7 +8,7 @@ use crate::contract::timers::{BACKWARD_SEND_FORWARD_RECV, FORWARD_SEND_BACKWARD_
 
 /// What the cross-validation makes of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
+pub enum FaultPlace {
     /// It computes slowly too.
     Card,
     /// Every segment of it is suspect, and of the other ends too: its node's network.
@@ -25,7 +25,7 @@ pub struct Worker {
     /// Its rank (position).
     pub rank: usize,
     /// What it is.
-    pub place: Place,
+    pub place: FaultPlace,
     /// Links (positions) that are suspect at both ends.
     pub links: Vec<usize>,
     /// Its suspect timers.
@@ -74,13 +74,13 @@ pub(super) fn cross_validate(
         let shared: BTreeSet<usize> = evidence.iter().filter_map(|one| both_ends(rank, one)).collect();
         let segments = links_of.get(&rank).map_or(0, |sides| sides.iter().flatten().count());
         let place = if compute_slow.contains(&rank) {
-            Place::Card
+            FaultPlace::Card
         } else if segments > 0 && shared.len() == segments {
-            Place::Network
+            FaultPlace::Network
         } else if shared.is_empty() {
-            Place::OneEnd
+            FaultPlace::OneEnd
         } else {
-            Place::Link
+            FaultPlace::Link
         };
         Worker {
             rank,

@@ -3,7 +3,7 @@
 //! A row is taken about its own better steps and a step about its faster rows, in turns. Faults only slow down, so lower
 //! quantiles stay with those who are well, even where half of the ranks become slow at once.
 
-use super::table::Table;
+use super::rows_by_step::RowsByStep;
 use crate::stats::lower;
 
 /// Quantile of a row's steps that stands for its better ones.
@@ -16,7 +16,7 @@ const TURNS: usize = 3;
 const MOST_ROWS: usize = 2048;
 
 /// The common part of each step, in logarithms; what rows differ by stays in them.
-pub(super) fn common_steps(logs: &Table) -> Vec<f64> {
+pub(super) fn common_steps(logs: &RowsByStep) -> Vec<f64> {
     let every = logs.rows().div_ceil(MOST_ROWS).max(1);
     let sample = (every > 1).then(|| logs.select(&(0..logs.rows()).step_by(every).collect::<Vec<_>>()));
     let logs = sample.as_ref().unwrap_or(logs);
@@ -37,7 +37,7 @@ mod tests {
 
     #[test]
     fn half_the_rows_on_another_level_or_becoming_slow_do_not_move_a_step() {
-        let logs = Table::fill(8, 40, |row, cells| {
+        let logs = RowsByStep::fill(8, 40, |row, cells| {
             for (t, cell) in cells.iter_mut().enumerate() {
                 let step = if t == 7 { 0.4 } else { 0.0 };
                 let level = if row < 4 { 0.3 } else { 0.0 };

@@ -1,7 +1,7 @@
 //! What was measured of every rank, as plain data for whoever asks why a rank was or was not named.
 
 use super::detector::Seen;
-use super::own::OwnFactors;
+use super::own_factor::OwnFactors;
 use super::slowness::Judged;
 use crate::job::Job;
 use crate::verdict::comparison::{Comparison, Gate, RankComparison, SlowSpell, steps_per_column, thousandths};
@@ -12,7 +12,7 @@ pub(super) fn compared(seen: &Seen<'_>) -> Comparison {
     let (job, units, evidence) = (seen.job, seen.units, seen.evidence);
     let together = steps_per_column(job.ranks.len(), job.iterations.len());
     let mut suspect_of = vec![None; units.len()];
-    for suspect in seen.suspects {
+    for suspect in seen.candidates {
         suspect_of[suspect.unit] = Some(suspect);
     }
     let rank = |position: usize| {

@@ -7,39 +7,26 @@
 
 use std::ops::Range;
 
-use super::common::FASTER_ROWS;
 use super::noise::Noise;
+use super::rows_by_step::RowsByStep;
 use super::settings::{Ablation, PeerSettings};
-use super::table::Table;
-use crate::stats::{MAD_TO_SD, exceeded_with, low_median, lower, mean, median, sorted, student};
+use super::spread::{FEW, apart, centre, mean_of, push_distances, running_sums, spread};
+use crate::stats::{exceeded_with, mean, median, sorted, student};
 
 /// Rows of a stage that tell its centre and spread at most: more would add next to nothing.
 const MOST_ROWS: usize = 256;
-/// Fewer distances than this: the lower median, and the row that is judged does not tell the spread.
-const FEW: usize = 6;
-/// Distances from which the lower side alone may tell the spread, where many rows of the upper one changed.
-const MANY: usize = 8;
-/// The lower side tells it where it is narrower than so many times the whole.
-const NARROWER: f64 = 0.5;
-/// The quantiles of the lower side, and how far apart they are in a normal distribution.
-const LOWER_SIDE: (f64, f64) = (0.1, FASTER_ROWS);
-const LOWER_SIDE_TO_SD: f64 = 0.896;
-/// Distances beyond so many deviations are left out of the spread, and what that takes from a normal one.
-const FAR: f64 = 3.0;
-const WITHOUT_FAR: f64 = 0.986;
-/// Degrees of freedom of the noise that stands in for peers, and of the lasting spread of chips, which is well known.
+/// Degrees of freedom of the noise that stands in for peers,
 const FREEDOM_OF_NOISE: f64 = 12.0;
+/// and of the lasting spread of chips, which is well known.
 const FREEDOM_OF_CHIPS: f64 = 16.0;
-/// How many tests a row means: the whole window; a stretch that was searched; a stretch and the steps to compare it with.
+/// How many tests a row means: the whole window;
 const TESTS_WHOLE: f64 = 2.0;
+/// a stretch that was searched;
 const TESTS_STRETCH: f64 = 10.0;
+/// a stretch and the steps to compare it with.
 const TESTS_CHANGE: f64 = 40.0;
-/// Two rows alone have nobody to tell what rows differ by.
+/// Times the threshold that one of two rows must pass: they have nobody to tell what rows differ by.
 const TWO_ROWS: f64 = 1.5;
-/// Variance of a middle quantile over that of a mean (a normal distribution's median).
-const QUANTILE_ERROR: f64 = 1.57;
-/// Least standard deviation.
-const LEAST: f64 = 1e-9;
 
 /// The excess of a row and what it must pass (log).
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -77,7 +64,7 @@ struct Usual {
 
 /// Everything that rows are compared with.
 pub(super) struct Contrasts<'a> {
-    factors: &'a Table,
+    factors: &'a RowsByStep,
     noise: &'a Noise,
     settings: &'a PeerSettings,
     stages: Vec<Usual>,
@@ -107,7 +94,7 @@ struct PeersIn {
 impl<'a> Contrasts<'a> {
     /// `levels` holds the rows of each stage's fast level; `clean(row)` a row without its single spikes.
     pub fn new(
-        factors: &'a Table,
+        factors: &'a RowsByStep,
         noise: &'a Noise,
         levels: &[Vec<usize>],
         stage_of: &'a [usize],
@@ -341,77 +328,4 @@ impl Usual {
             .filter(|(_, mean)| mean.is_finite())
             .unzip()
     }
-}
-
-/// What is usual: below the middle, for those who changed are slower.
-fn centre(means: &[f64]) -> f64 {
-    lower(means.iter().copied(), FASTER_ROWS)
-}
-
-/// The deviation of a row's distance from the centre of its peers over its own: the centre errs too, as a quantile does.
-fn apart(peers: usize) -> f64 {
-    match peers {
-        0 | 1 => std::f64::consts::SQRT_2,
-        peers => (1.0 + QUANTILE_ERROR / peers as f64).sqrt(),
-    }
-}
-
-/// Adds each row's signed distance from the centre but the centre's own, in units that a single row has.
-fn push_distances(distances: &mut Vec<(usize, f64)>, rows: &[usize], means: &[f64], centre: f64, apart: f64) {
-    let is_centre = means.iter().position(|&mean| mean == centre);
-    for (at, (&row, mean)) in rows.iter().zip(means).enumerate() {
-        if Some(at) != is_centre {
-            distances.push((row, (mean - centre) / apart));
-        }
-    }
-}
-
-/// The standard deviation that distances tell, and how many tell it.
-fn spread(distances: &[f64]) -> (f64, f64) {
-    let count = distances.len();
-    let sizes: Vec<f64> = distances.iter().map(|distance| distance.abs()).collect();
-    if count < FEW {
-        return if count == 0 {
-            (0.0, 0.0)
-        } else {
-            (MAD_TO_SD * low_median(sizes), count as f64)
-        };
-    }
-    let mut spread = MAD_TO_SD * median(sizes.iter().copied());
-    if count >= MANY {
-        let below = |share: f64| lower(distances.iter().copied(), share);
-        let lower_side = (below(LOWER_SIDE.1) - below(LOWER_SIDE.0)) / LOWER_SIDE_TO_SD;
-        if lower_side < NARROWER * spread {
-            spread = lower_side;
-        }
-        let near = sizes
-            .iter()
-            .filter(|&&size| size <= FAR * spread)
-            .map(|size| size * size);
-        // In ascending order, so that the order of rows can't change the last digit.
-        spread = mean(sorted(near)).sqrt() / WITHOUT_FAR;
-    }
-    (if spread.is_finite() { spread.max(LEAST) } else { LEAST }, count as f64)
-}
-
-fn running_sums(cells: &[f64]) -> Vec<(f64, u32)> {
-    let mut sums = Vec::with_capacity(cells.len() + 1);
-    let (mut sum, mut count) = (0.0, 0);
-    sums.push((sum, count));
-    for cell in cells {
-        if cell.is_finite() {
-            sum += cell;
-            count += 1;
-        }
-        sums.push((sum, count));
-    }
-    sums
-}
-
-fn mean_of(sums: &[(f64, u32)], steps: &[Range<usize>]) -> f64 {
-    let (sum, count) = steps.iter().fold((0.0, 0), |(sum, count), part| {
-        let (from, to) = (sums[part.start], sums[part.end]);
-        (sum + to.0 - from.0, count + to.1 - from.1)
-    });
-    if count == 0 { f64::NAN } else { sum / f64::from(count) }
 }

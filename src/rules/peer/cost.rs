@@ -4,8 +4,8 @@
 //! microbatches together the others' share of one; the job waits for its longest pipeline. What would be saved is how much
 //! shorter that becomes, never more than the step times show. `O(units x iterations)` each.
 
-use super::table::Table;
-use super::units::Units;
+use super::rows_by_step::RowsByStep;
+use super::tensor_groups::TensorGroups;
 use crate::job::Job;
 use crate::stats::{mean, median};
 
@@ -16,11 +16,11 @@ const LEAST_STEPS: usize = 5;
 
 /// A job's steps, made of what its units compute.
 pub(super) struct StepModel {
-    work: Table,
+    work: RowsByStep,
     pipelines: Vec<Vec<usize>>,
     pipeline_of: Vec<usize>,
     /// Pipelines x steps.
-    lengths: Table,
+    lengths: RowsByStep,
     /// Sum of the modelled steps.
     whole: f64,
     /// Real over modelled steps, 1 at least: what is no computing can't be saved by mending computing.
@@ -31,7 +31,7 @@ pub(super) struct StepModel {
 
 impl StepModel {
     /// The model of a job.
-    pub fn new(job: &Job, units: &Units) -> Self {
+    pub fn new(job: &Job, units: &TensorGroups) -> Self {
         let usual = units.work.row_medians();
         let mut work = units.work.clone();
         work.change(|row, cells| {
@@ -39,7 +39,7 @@ impl StepModel {
             missing.for_each(|cell| *cell = if usual[row].is_finite() { usual[row] } else { 0.0 });
         });
         let pipelines = units.places.pipelines.clone();
-        let lengths = Table::fill(pipelines.len(), work.columns(), |pipeline, cells| {
+        let lengths = RowsByStep::fill(pipelines.len(), work.columns(), |pipeline, cells| {
             for (step, cell) in cells.iter_mut().enumerate() {
                 *cell = length(pipelines[pipeline].iter().map(|&row| work.row(row)[step]));
             }
@@ -90,7 +90,7 @@ impl StepModel {
 
     /// What is saved when each cell of the work becomes `instead(row, step, seconds)`.
     pub fn with(&self, instead: impl Fn(usize, usize, f64) -> f64 + Sync) -> f64 {
-        let lengths = Table::fill(self.pipelines.len(), self.work.columns(), |pipeline, cells| {
+        let lengths = RowsByStep::fill(self.pipelines.len(), self.work.columns(), |pipeline, cells| {
             let rows = &self.pipelines[pipeline];
             for (step, cell) in cells.iter_mut().enumerate() {
                 *cell = length(rows.iter().map(|&row| instead(row, step, self.work.row(row)[step])));
@@ -105,7 +105,7 @@ impl StepModel {
     }
 
     /// What a row computes in a step, without gaps.
-    pub fn work(&self) -> &Table {
+    pub fn work(&self) -> &RowsByStep {
         &self.work
     }
 
@@ -141,7 +141,7 @@ fn length(stages: impl Iterator<Item = f64>) -> f64 {
 }
 
 /// The longest pipeline of each step.
-fn longest(lengths: &Table) -> Vec<f64> {
+fn longest(lengths: &RowsByStep) -> Vec<f64> {
     lengths.map_columns(|column| column.fold(0.0, f64::max))
 }
 

@@ -1,16 +1,11 @@
-//! What looks for one sort of thing in a job, and the list of all that look.
+//! What looks for one sort of thing in a job.
 
+use super::candidates::{Candidate, Evidence};
 use super::cost::StepModel;
 use super::loader::Loading;
-use super::replica::{HeavyReplica, HeavyReplicas};
+use super::replica::HeavyReplica;
 use super::settings::PeerSettings;
-use super::slow_loaders::SlowLoaders;
-use super::slow_ranks::SlowRanks;
-use super::stalls::Stalls;
-use super::structure::{HeavyStages, UnevenLoads};
-use super::suspects::{Evidence, Suspect};
-use super::transients::Transients;
-use super::units::Units;
+use super::tensor_groups::TensorGroups;
 use super::votes::Votes;
 use crate::job::Job;
 use crate::verdict::{Cause, Finding, FindingKind, words};
@@ -21,23 +16,12 @@ pub(super) trait Detector: Sync {
     fn find(&self, seen: &Seen<'_>) -> Vec<Finding>;
 }
 
-/// Every detector of computing, loading and structure; transfers have their own floor.
-pub(super) const DETECTORS: [&dyn Detector; 7] = [
-    &SlowRanks,
-    &SlowLoaders,
-    &HeavyReplicas,
-    &HeavyStages,
-    &UnevenLoads,
-    &Transients,
-    &Stalls,
-];
-
 /// What all detectors share: the job, and what was measured of it once.
 pub(super) struct Seen<'a> {
     pub job: &'a Job,
-    pub units: &'a Units,
+    pub units: &'a TensorGroups,
     pub evidence: &'a Evidence,
-    pub suspects: &'a [Suspect],
+    pub candidates: &'a [Candidate],
     pub heavy_replicas: &'a [HeavyReplica],
     pub votes: &'a Votes,
     pub loading: &'a Loading,
@@ -87,6 +71,5 @@ pub(super) fn who(finding: &Finding) -> String {
 
 /// `in 20 of 30 iterations`.
 pub(super) fn how_often(finding: &Finding) -> String {
-    let of = words::number(finding.iterations, "iteration");
-    format!("in {} of {of}", finding.slow_iterations.unwrap_or(0))
+    words::in_how_many(finding.slow_iterations.unwrap_or(0), finding.iterations)
 }

@@ -6,48 +6,85 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::own::OwnFactors;
-use super::suspects::{MEMBER_SHARE, Suspect, in_slow_steps};
+use super::candidates::{Candidate, MEMBER_SHARE, in_slow_steps};
+use super::common::FASTER_ROWS;
+use super::own_factor::OwnFactors;
 use crate::job::Topology;
 use crate::stats::{quantile, sorted};
-
-/// Share of the peers below which the usual qkv lies: faults only slow down.
-const USUAL: f64 = 0.35;
 
 /// Whether ranks may wait for each other in expert-parallel groups.
 pub(super) fn are_there(topology: &Topology) -> bool {
     topology.size("ep") > 1
 }
 
-/// Takes the suspects back that wait for another one of their expert-parallel group, as the members' qkv tells.
-pub(super) fn acquit_those_who_wait(suspects: &mut Vec<Suspect>, topology: &Topology, by_qkv: &OwnFactors) {
+/// Takes the candidates back that wait for another one of their expert-parallel group, as the members' qkv tells.
+pub(super) fn acquit_those_who_wait(candidates: &mut Vec<Candidate>, topology: &Topology, by_qkv: &OwnFactors) {
     if !are_there(topology) {
         return;
     }
     let groups = groups(topology);
     let stage = |rank: usize| topology.places[rank].stage;
-    let own = |suspect: &Suspect| {
-        let of_rank = |rank: usize| in_slow_steps(by_qkv, rank, &suspect.fault);
-        let most = suspect.ranks.iter().map(|&rank| of_rank(rank)).fold(f64::NAN, f64::max);
+    let own = |candidate: &Candidate| {
+        let of_rank = |rank: usize| in_slow_steps(by_qkv, rank, &candidate.fault);
+        let most = candidate
+            .ranks
+            .iter()
+            .map(|&rank| of_rank(rank))
+            .fold(f64::NAN, f64::max);
         let peers =
-            (0..groups.len()).filter(|&rank| suspect.ranks.first().is_some_and(|&own| stage(own) == stage(rank)));
-        most - quantile(&sorted(peers.map(of_rank)), USUAL)
+            (0..groups.len()).filter(|&rank| candidate.ranks.first().is_some_and(|&own| stage(own) == stage(rank)));
+        most - quantile(&sorted(peers.map(of_rank)), FASTER_ROWS)
     };
-    let wanted = |suspect: &Suspect| MEMBER_SHARE * suspect.fault.excess.excess;
-    let group_of = |suspect: &Suspect| suspect.ranks.first().map(|&rank| groups[rank]);
-    let own: Vec<f64> = suspects.iter().map(own).collect();
-    let slow_themselves: BTreeSet<Option<(u32, usize)>> = suspects
+    let wanted = |candidate: &Candidate| MEMBER_SHARE * candidate.fault.excess.excess;
+    let group_of = |candidate: &Candidate| candidate.ranks.first().map(|&rank| groups[rank]);
+    let own: Vec<f64> = candidates.iter().map(own).collect();
+    let slow_themselves: BTreeSet<Option<(u32, usize)>> = candidates
         .iter()
         .zip(&own)
-        .filter(|(suspect, own)| **own > wanted(suspect))
-        .map(|(suspect, _)| group_of(suspect))
+        .filter(|(candidate, own)| **own > wanted(candidate))
+        .map(|(candidate, _)| group_of(candidate))
         .collect();
     let mut own = own.into_iter();
-    suspects.retain(|suspect| {
+    candidates.retain(|candidate| {
         let own = own.next().unwrap_or(f64::NAN);
-        let waits = own <= wanted(suspect) && slow_themselves.contains(&group_of(suspect));
+        let waits = own <= wanted(candidate) && slow_themselves.contains(&group_of(candidate));
         !waits
     });
+}
+
+/// Puts candidates of one expert-parallel group together where no qkv tells which of them is slow: at least one of them,
+/// and the others may but wait for it.
+pub(super) fn tell_as_one_of(candidates: &mut Vec<Candidate>, topology: &Topology) {
+    let groups = groups(topology);
+    let mut by_group = BTreeMap::<Option<(u32, usize)>, Vec<Candidate>>::new();
+    for candidate in candidates.drain(..) {
+        let group = candidate.ranks.first().map(|&rank| groups[rank]);
+        by_group.entry(group).or_default().push(candidate);
+    }
+    let together = |mut those: Vec<Candidate>| {
+        let mut ranks: Vec<usize> = those
+            .iter()
+            .flat_map(|candidate| candidate.ranks.iter().copied())
+            .collect();
+        ranks.sort_unstable();
+        // The slowest speaks for them: who waits shows no more.
+        those.sort_by(|a, b| {
+            b.fault
+                .excess
+                .excess
+                .total_cmp(&a.fault.excess.excess)
+                .then(a.unit.cmp(&b.unit))
+        });
+        let several = those.len() > 1;
+        let slowest = those.into_iter().next();
+        slowest.map(|slowest| Candidate {
+            one_of: slowest.one_of || several,
+            ranks,
+            ..slowest
+        })
+    };
+    candidates.extend(by_group.into_values().filter_map(together));
+    candidates.sort_by_key(|candidate| candidate.unit);
 }
 
 /// The expert-parallel group of each rank (position): its stage, and a number inside of it. Megatron numbers expert-tensor
@@ -72,6 +109,7 @@ fn groups(topology: &Topology) -> Vec<(u32, usize)> {
 mod tests {
     use super::super::samples::{job, verdict};
     use crate::contract::timers::ATTENTION_QKV;
+    use crate::verdict::FindingKind;
 
     #[test]
     fn who_waits_for_an_expert_is_not_named() {
@@ -90,5 +128,13 @@ mod tests {
             [4, 5, 6, 7],
             "without experts nobody waits there"
         );
+        waiting.topology.sizes.insert("ep".to_owned(), 4);
+        waiting.timers.retain(|timer| timer.name != ATTENTION_QKV);
+        let told = verdict(&waiting);
+        assert_eq!(
+            (told.findings.len(), told.findings[0].kind),
+            (1, FindingKind::OneOfGroup)
+        );
+        assert_eq!(told.anomalies, [4, 5, 6, 7], "which of them nothing tells");
     }
 }

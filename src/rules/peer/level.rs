@@ -4,8 +4,11 @@
 //! level is the lowest group of at least a quarter of the rows above which a gap opens that neither noise nor the spread
 //! inside the group explains; without such a gap all rows are one level. `O(n log n)`.
 
-use super::settings::PeerSettings;
-use crate::stats::{mad, median};
+use super::common::BETTER_STEPS;
+use super::noise::Noise;
+use super::settings::{Ablation, PeerSettings};
+use super::slowness::{Propose, Rows};
+use crate::stats::{lower, mad, median};
 
 /// Least share of the rows that make a level; fewer are rows that are fast by luck.
 const LEAST_SHARE: f64 = 0.25;
@@ -19,7 +22,7 @@ const FEW: f64 = 1.5;
 
 /// How many of the `sorted` values (ascending, one a row) may be the fast level, by where a gap opens; `error` is the
 /// standard error of a value.
-pub(super) fn levels_end_at(sorted: &[f64], error: f64, settings: &PeerSettings) -> Vec<usize> {
+fn levels_end_at(sorted: &[f64], error: f64, settings: &PeerSettings) -> Vec<usize> {
     let count = sorted.len();
     let least = ((LEAST_SHARE * count as f64).ceil() as usize).max(if count >= FEW_ROWS { 2 } else { 1 });
     // A gap below the effect floor is none, which spares the rest for nearly all rows.
@@ -39,6 +42,56 @@ fn needed(level: &[f64], count: usize, error: f64, settings: &PeerSettings) -> f
     let few = |is_few: bool| if is_few { FEW } else { 1.0 };
     let apart = APART * spread * few(level.len() < FEW_IN_LEVEL);
     apart.max(settings.effect_floor) * few(count < FEW_ROWS)
+}
+
+/// The rows of each stage's fast level.
+///
+/// Where a gap may part levels the algorithms are asked; the lowest end that the gap allows and one of them proposes is it.
+pub(super) fn fast_levels(
+    rows: &Rows<'_>,
+    medians: &[f64],
+    noise: &Noise,
+    propose: &Propose<'_>,
+    settings: &PeerSettings,
+) -> Vec<Vec<usize>> {
+    let error = noise.error(rows.factors.columns());
+    let mut orders: Vec<Vec<usize>> = rows
+        .stages
+        .iter()
+        .map(|members| {
+            let mut order: Vec<usize> = members
+                .iter()
+                .copied()
+                .filter(|&row| medians[row].is_finite())
+                .collect();
+            order.sort_by(|&a, &b| medians[a].total_cmp(&medians[b]).then(a.cmp(&b)));
+            order
+        })
+        .collect();
+    let sorted = |order: &[usize]| -> Vec<f64> { order.iter().map(|&row| medians[row]).collect() };
+    let ends: Vec<Vec<usize>> = orders
+        .iter()
+        .map(|order| levels_end_at(&sorted(order), error, settings))
+        .collect();
+    if settings.uses(Ablation::Levels) && ends.iter().any(|ends| !ends.is_empty()) {
+        let mut about = vec![f64::NAN; medians.len()];
+        for order in &orders {
+            let fast = lower(order.iter().map(|&row| medians[row]), BETTER_STEPS);
+            order.iter().for_each(|&row| about[row] = medians[row] - fast);
+        }
+        let proposals = propose(&about);
+        for (order, ends) in orders.iter_mut().zip(&ends) {
+            let proposed = |end: &&usize| {
+                let ends_here = |fast: &Vec<bool>| order.iter().take_while(|&&row| fast[row]).count() == **end;
+                proposals.iter().any(ends_here)
+            };
+            if let Some(&end) = ends.iter().find(proposed) {
+                order.truncate(end);
+            }
+        }
+    }
+    orders.iter_mut().for_each(|order| order.sort_unstable());
+    orders
 }
 
 #[cfg(test)]

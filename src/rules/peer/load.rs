@@ -5,8 +5,8 @@
 //! would let one stage's spell leak into its neighbours. `O(rows x iterations)` and a few sorts.
 
 use super::rows::RowPlaces;
+use super::rows_by_step::RowsByStep;
 use super::settings::{Ablation, PeerSettings};
-use super::table::Table;
 use crate::stats::{low_median, mad, mean, median, width};
 
 /// Noise left over noise before, from which load is taken out: a correlation of a third of neighbouring stages.
@@ -29,13 +29,13 @@ const TURNS: usize = 4;
 /// What remains of rows without their pipelines' load.
 pub(super) struct Unloaded {
     /// Rows x iterations (log) with their levels.
-    pub factors: Table,
+    pub factors: RowsByStep,
     /// What the noise is to be told from: some rows about their pipeline, neither of two stages being its load.
-    pub residual: Table,
+    pub residual: RowsByStep,
 }
 
 /// Rows about their median, winsorised, then about their mean.
-pub(super) fn winsorised(table: &Table) -> Table {
+pub(super) fn winsorised(table: &RowsByStep) -> RowsByStep {
     let mut about = table.about_row_medians();
     about.change(|_, cells| {
         let limit = WINSORISED_AT * width(cells).max(1e-9);
@@ -53,8 +53,8 @@ pub(super) fn winsorised(table: &Table) -> Table {
 /// Takes the load of pipelines out of `logs`, of which `about_steps` is without the common part of each step; `None` where
 /// there is none to tell.
 pub(super) fn without_load(
-    logs: &Table,
-    about_steps: &Table,
+    logs: &RowsByStep,
+    about_steps: &RowsByStep,
     places: &RowPlaces,
     settings: &PeerSettings,
 ) -> Option<Unloaded> {
@@ -93,7 +93,7 @@ pub(super) fn without_load(
 }
 
 /// Rows about what their stage shows in each step; with few pipelines by the mean, which leaves each its half.
-fn about_stages(mut rows: Table, places: &RowPlaces) -> Table {
+fn about_stages(mut rows: RowsByStep, places: &RowPlaces) -> RowsByStep {
     let middle: Vec<Vec<f64>> = places
         .stages
         .iter()
@@ -117,12 +117,12 @@ fn about_stages(mut rows: Table, places: &RowPlaces) -> Table {
 }
 
 /// The usual standard deviation of rows.
-fn usual_deviation(rows: &Table) -> f64 {
+fn usual_deviation(rows: &RowsByStep) -> f64 {
     median(rows.map(|_, cells| mad(cells)))
 }
 
 /// What is left of rows about their pipeline's load in each step, and the usual deviation of it.
-fn about_pipelines(deviations: &Table, slopes: &[f64], places: &RowPlaces) -> (f64, Table) {
+fn about_pipelines(deviations: &RowsByStep, slopes: &[f64], places: &RowPlaces) -> (f64, RowsByStep) {
     let loads: Vec<Vec<f64>> = places
         .pipelines
         .iter()
@@ -163,7 +163,7 @@ fn about_pipelines(deviations: &Table, slopes: &[f64], places: &RowPlaces) -> (f
 
 /// How much each stage feels the load, geometric mean 1: the main axis of the stages' covariance over pipelines and steps
 /// (the median over pipelines, so that a slow rank does not tell it).
-fn slopes(deviations: &Table, places: &RowPlaces) -> Option<Vec<f64>> {
+fn slopes(deviations: &RowsByStep, places: &RowPlaces) -> Option<Vec<f64>> {
     if places.pipelines.len() < PIPELINES_FOR_SLOPES {
         return None;
     }
@@ -215,7 +215,7 @@ fn main_axis(matrix: &[Vec<f64>]) -> Option<Vec<f64>> {
 }
 
 /// Rows without their pipelines' loads, which are told together with the stages' levels, in turns.
-fn take_out(logs: &Table, slopes: &[f64], places: &RowPlaces) -> Table {
+fn take_out(logs: &RowsByStep, slopes: &[f64], places: &RowPlaces) -> RowsByStep {
     let slope = |row: usize| slopes[places.stage_of[row]];
     let about = logs.about_row_medians();
     let common = about.map_columns(|column| median(column.enumerate().map(|(row, cell)| cell / slope(row))));

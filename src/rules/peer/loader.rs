@@ -9,12 +9,12 @@ use std::ops::Range;
 use super::common::FASTER_ROWS;
 use super::cost::StepModel;
 use super::nodes::told_by_their_node;
-use super::own::OwnFactors;
+use super::own_factor::OwnFactors;
+use super::rows_by_step::RowsByStep;
 use super::settings::PeerSettings;
 use super::slowness::{Fault, Rows, judge};
 use super::stretches::stretches;
-use super::table::Table;
-use super::units::{RankTimes, Units};
+use super::tensor_groups::{RankTimes, TensorGroups};
 use crate::stats::{MAD_TO_SD, lower, mean, median};
 use crate::verdict::{Lasting, lasting};
 
@@ -27,16 +27,24 @@ const USUAL_SPREAD: f64 = 0.003;
 const GROWN: f64 = 1.5;
 /// Penalty of a change of all ranks' loading, in variances of a step by the logarithm of the steps: loading wanders.
 const PENALTY: f64 = 12.0;
-/// Quantile of the ranks that must load long too for all to be said to.
+/// Quantile of the ranks that must load long too for all to be said to,
 const ALL_RANKS: f64 = 0.1;
+/// and the share of the usual loading that is long.
+const ALIKE: f64 = 0.5;
+/// Least noise of all ranks' loading, as a share: repeated values do not make noise vanish.
+const LEAST_NOISE: f64 = 1e-6;
 
 /// What the loaders show.
 #[derive(Debug, Default)]
 pub(super) struct Loading {
-    /// Units with a slow loader.
+    /// TensorGroups with a slow loader.
     pub slow: Vec<SlowLoader>,
     /// What is slow on all of them.
     pub on_all: Option<LoadingOfAll>,
+    /// Seconds that the shares are of,
+    pub usual_seconds: f64,
+    /// and what takes them.
+    pub of: &'static str,
 }
 
 /// A unit with a slow loader.
@@ -45,14 +53,14 @@ pub(super) struct SlowLoader {
     pub unit: usize,
     /// The member (position of a rank) that loads: of those that take the longest the first.
     pub rank: usize,
-    /// Excess over the peers' loading, as a share of the usual computing.
+    /// Excess over the peers' loading, as a share of what [`Loading::of`] names.
     pub fault: Fault,
 }
 
 /// Loading that is slow on all ranks.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct LoadingOfAll {
-    /// Share of the usual computing.
+    /// Share of what [`Loading::of`] names.
     pub share: f64,
     /// What it was before, where it grew.
     pub before: Option<f64>,
@@ -66,7 +74,7 @@ pub(super) struct LoadingOfAll {
 
 /// Judges the loaders of a job.
 pub(super) fn look(
-    units: &Units,
+    units: &TensorGroups,
     times: &RankTimes,
     model: &StepModel,
     slow_windows: &[Range<usize>],
@@ -77,7 +85,7 @@ pub(super) fn look(
     };
     let known = usual_seconds(units, model);
     // Without anything to hold them against, loaders are held against each other alone.
-    let usual = known.unwrap_or_else(|| median(loader.cells()));
+    let (usual, of) = known.unwrap_or_else(|| (median(loader.cells()), "usual loading"));
     let mut share = loader.clone();
     share.change(|_, cells| cells.iter_mut().for_each(|cell| *cell /= usual));
     let common: Vec<Vec<f64>> = units
@@ -121,18 +129,23 @@ pub(super) fn look(
     };
     Loading {
         slow: (0..units.len()).filter_map(slow_loader).collect(),
+        usual_seconds: usual * units.unit_seconds,
+        of,
         on_all: loading_of_all(&share, &common, known.is_some(), model, settings),
     }
 }
 
-/// What the shares are of: the usual computing, without it the usual step.
-fn usual_seconds(units: &Units, model: &StepModel) -> Option<f64> {
-    let is_told = |seconds: &f64| seconds.is_finite() && *seconds > 0.0;
-    let computing = Some(median(units.work.cells())).filter(is_told);
-    computing.or_else(|| Some(model.usual_step() / units.unit_seconds).filter(is_told))
+/// What the shares are of, and its name: the usual computing; where forward and backward do not tell it the usual step.
+fn usual_seconds(units: &TensorGroups, model: &StepModel) -> Option<(f64, &'static str)> {
+    let is_told = |(seconds, _): &(f64, &str)| seconds.is_finite() && *seconds > 0.0;
+    let passes = units.forward.is_some() || units.backward.is_some();
+    let computing = passes
+        .then(|| (median(units.work.cells()), "computing"))
+        .filter(is_told);
+    computing.or_else(|| Some((model.usual_step() / units.unit_seconds, "step")).filter(is_told))
 }
 
-fn who_loads(members: &[usize], by_rank: &Table) -> Option<usize> {
+fn who_loads(members: &[usize], by_rank: &RowsByStep) -> Option<usize> {
     let loading = |&rank: &usize| median(by_rank.row(rank).iter().copied());
     let longest = members.iter().map(loading).fold(f64::NAN, f64::max);
     members.iter().copied().find(|rank| loading(rank) >= AS_LONG * longest)
@@ -140,7 +153,7 @@ fn who_loads(members: &[usize], by_rank: &Table) -> Option<usize> {
 
 /// Loading that takes a large share on all ranks, or has grown on all of them.
 fn loading_of_all(
-    share: &Table,
+    share: &RowsByStep,
     common: &[Vec<f64>],
     shares_are_known: bool,
     model: &StepModel,
@@ -170,7 +183,7 @@ fn loading_of_all(
     Some(LoadingOfAll {
         share: now,
         before,
-        alike: few > 0.5 * now,
+        alike: few > ALIKE * now,
         cost: model.at_most_what_steps_show(count * beyond / (1.0 + now), &slow),
         slow,
     })
@@ -180,7 +193,7 @@ fn loading_of_all(
 fn grown(series: &[f64], settings: &PeerSettings) -> Option<(f64, Vec<bool>)> {
     let differences = series.windows(2).map(|pair| (pair[1] - pair[0]).abs());
     let noise = MAD_TO_SD * median(differences) / std::f64::consts::SQRT_2;
-    let penalty = PENALTY * (series.len().max(2) as f64).ln() * noise.max(1e-6).powi(2);
+    let penalty = PENALTY * (series.len().max(2) as f64).ln() * noise.max(LEAST_NOISE).powi(2);
     let parts = stretches(series, penalty);
     let level = |part: &Range<usize>| median(series[part.clone()].iter().copied());
     let long = |part: &&Range<usize>| part.len() >= settings.least_slow_columns();

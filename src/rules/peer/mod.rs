@@ -1,46 +1,51 @@
 //! The peer rules: which ranks are slower than their peers, lastingly, by an amount that matters, and why.
 //!
-//! Peers are the ranks of one pipeline stage: they do the same work on other data. Data flows
-//! `places` (who are peers) -> `units` (ranks that wait for each other; their work) -> `own` (a row's time over
-//! what its step, stage (`level`) and pipeline (`load`) ask of anybody) -> `segments` (the part of the window
-//! that shows it best; effect and noise floor) -> `suspects` (who passes in every timer, `lasting`ly; which ranks
-//! of a unit) -> `replica` (data, not GPUs) -> `votes` (the six algorithms on the evidence) -> `findings`.
-//! Beside it `loader`, `structure` and `passing` look for what else costs the job time.
+//! In: a job's tables. Out: findings, votes and what the transfers show. May use: `comm`, `features`, `algos`, `vote`, `stats`, `job`.
 //!
-//! Everything is `O(ranks x iterations)` and a few sorts a row; only the algorithms, asked when there are suspects, cost
+//! Peers are the ranks of one pipeline stage: they do the same work on other data. Data flows
+//! `tensor_groups` (ranks that wait for each other; their work) -> `own_factor` (a row's time over what its step, `common`,
+//! and its pipeline, `load`, ask of anybody) -> `slowness` (who is slow when: `level`s, `noise`, `stretches`, each held
+//! against peers and itself by `contrast`, in `judge_row`; also over `nodes`) -> `candidates` (who passes; which ranks
+//! of a group) -> `replica` and `experts` (who only looks slow) -> `votes` (the six algorithms on the evidence) -> the detectors
+//! (`slow_ranks`, `slow_loaders`, `structure`, `transients`, `stalls`), which make findings. `windows` judges slow windows anew.
+//!
+//! Everything is `O(ranks x iterations)` and a few sorts a row; only the algorithms, asked when there are candidates, cost
 //! more. Sums over rows run in an order of their own, so that neither threads nor the order of ranks can show, and all
 //! times are divided by one power of two, so that their unit can't.
 
+mod candidates;
 mod common;
 mod compared;
 mod contrast;
 mod cost;
 mod detector;
 mod experts;
+mod judge_row;
 mod level;
 mod load;
 mod loader;
 mod nodes;
 mod noise;
-mod own;
+mod own_factor;
 mod reference;
 mod replica;
 mod rows;
+mod rows_by_step;
 #[cfg(test)]
 pub(super) mod samples;
 mod settings;
 mod slow_loaders;
 mod slow_ranks;
 mod slowness;
+mod smoothing;
+mod spread;
 mod stalls;
 mod stretches;
 mod structure;
-mod suspects;
-mod table;
+mod tensor_groups;
 mod transients;
-mod units;
-pub(crate) mod unplaced;
 mod votes;
+mod windows;
 
 pub use settings::{Ablation, PeerSettings};
 
@@ -48,27 +53,91 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use self::candidates::Evidence;
 use self::cost::StepModel;
-use self::detector::{DETECTORS, Seen};
+use self::detector::{Detector, Seen};
+use self::replica::HeavyReplicas;
 use self::rows::RowPlaces;
-use self::suspects::Evidence;
-use self::units::{RankTimes, Units};
+use self::slow_loaders::SlowLoaders;
+use self::slow_ranks::SlowRanks;
+use self::stalls::Stalls;
+use self::structure::{HeavyStages, UnevenLoads};
+use self::tensor_groups::{RankTimes, TensorGroups};
+use self::transients::Transients;
 use self::votes::Votes;
-use super::{Verdict, unjudged};
+use super::{Verdict, unjudged, unplaced};
 use crate::algos::Algorithm;
 use crate::comm::{self, Communication, SlowComputing};
 use crate::contract::defaults::SLOW_STEPS_IN_A_ROW;
-use crate::contract::defaults::SLOWDOWN_THRESHOLD;
 use crate::contract::timers::{BATCH_GENERATOR, COMPUTING, INTERVAL_TIME};
 use crate::features::{self, RankFeatures, TimerFate, TimerVerdict};
 use crate::job::{Job, slow_windows};
 use crate::verdict::comparison::Comparison;
 use crate::verdict::{Cause, Finding, FindingKind, Status};
 
-/// Applies the peer rules; the algorithms vote on the suspects.
+/// Every detector of computing, loading and structure; transfers have their own floor.
+const DETECTORS: [&dyn Detector; 7] = [
+    &SlowRanks,
+    &SlowLoaders,
+    &HeavyReplicas,
+    &HeavyStages,
+    &UnevenLoads,
+    &Transients,
+    &Stalls,
+];
+
+/// Applies the peer rules; the algorithms vote on the candidates.
 #[must_use]
 pub fn judge(job: &Job, settings: &PeerSettings, algorithms: &[&'static dyn Algorithm]) -> Verdict {
     let settings = &settings.clone().for_columns_of(job.iterations_per_column());
+    let Looked {
+        mut findings,
+        votes,
+        mut communication,
+        comparison,
+    } = look_at(job, settings, algorithms);
+    communication.summary += &sampled(job, &communication);
+    findings.extend(communication.findings.iter().cloned());
+    for finding in windows::look(job, settings, algorithms, &findings) {
+        // What seemed to have passed is now told as what made the window.
+        findings.retain(|known| known.kind != FindingKind::Transient || !windows::tells(&finding, known));
+        if finding.cause == Cause::Network {
+            communication.findings.push(finding.clone());
+        }
+        findings.push(finding);
+    }
+    findings.sort_by(by_weight);
+    let timers = timers(job);
+    let unjudged = unjudged::by_peers(job, &timers);
+    Verdict {
+        timers,
+        status: Status::of(&findings, unjudged.as_deref()),
+        unjudged,
+        algorithms: votes.algorithms,
+        votes: votes.votes,
+        anomalies: anomalies(job, &findings),
+        network_nodes: communication.nodes(),
+        cause: cause(&findings),
+        findings,
+        communication,
+        comparison,
+        what_if: None,
+    }
+}
+
+/// What a look at a job, or at a window of it, gives.
+struct Looked {
+    /// What computing, loading and structure show.
+    findings: Vec<Finding>,
+    /// The votes on the candidates.
+    votes: Votes,
+    /// What the communication shows beside it.
+    communication: Communication,
+    /// Every rank beside its peers.
+    comparison: Comparison,
+}
+
+fn look_at(job: &Job, settings: &PeerSettings, algorithms: &[&'static dyn Algorithm]) -> Looked {
     let unplaced = unplaced::stages_are_unknown(job);
     let places = if unplaced {
         Cow::Owned(unplaced::everybody_alone(job.ranks.len()))
@@ -79,7 +148,7 @@ pub fn judge(job: &Job, settings: &PeerSettings, algorithms: &[&'static dyn Algo
     };
     let nodes = node_codes(&job.nodes);
     let times = RankTimes::of(job);
-    let (mut findings, votes, comparison) = match Units::new(&times, &places, &nodes) {
+    let (mut findings, votes, comparison) = match TensorGroups::new(&times, &places, &nodes) {
         Some(units) if times.any() => {
             let stages: Vec<u32> = places.iter().map(|place| place.stage).collect();
             let pipelines: Vec<u32> = places.iter().map(|place| place.pipeline).collect();
@@ -100,50 +169,40 @@ pub fn judge(job: &Job, settings: &PeerSettings, algorithms: &[&'static dyn Algo
             .iter_mut()
             .for_each(|finding| finding.accuse_nobody("too few iterations tell what lasts"));
     }
-    let mut communication = comm::look(job, &settings.persistence, &slow_computing(job, &findings));
-    communication.told += &sampled(job, &communication);
+    let communication = comm::look(job, &settings.persistence, &slow_computing(job, &findings));
     acquit_groups_that_wait(&mut findings, &communication.findings);
-    findings.extend(communication.findings.iter().cloned());
-    findings.sort_by(by_weight);
-    let timers = timers(job);
-    let unjudged = unjudged::by_peers(job, &timers);
-    Verdict {
-        timers,
-        status: Status::of(&findings, unjudged.as_deref()),
-        unjudged,
-        algorithms: votes.algorithms,
-        votes: votes.votes,
-        anomalies: anomalies(job, &findings),
-        network_nodes: communication.nodes(),
-        cause: cause(&findings),
+    Looked {
         findings,
+        votes,
         communication,
         comparison,
-        what_if: None,
     }
 }
 
 fn look(
     job: &Job,
-    units: &Units,
+    units: &TensorGroups,
     times: &RankTimes,
     rank_places: &RowPlaces,
     settings: &PeerSettings,
     algorithms: &[&'static dyn Algorithm],
 ) -> (Vec<Finding>, Votes, Comparison) {
-    let slow_windows = slow_columns(job);
+    let slow_windows = slow_columns(job, settings);
     let propose = |values: &[f64]| votes::levels(values, algorithms);
     let experts = experts::are_there(&job.topology);
     let evidence = Evidence::gather(units, times, rank_places, &slow_windows, &propose, settings, experts);
-    let mut suspects = evidence.suspects(units, &rank_places.nodes);
+    let mut candidates = evidence.candidates(units, &rank_places.nodes);
     if let Some(by_qkv) = &evidence.ranks {
-        experts::acquit_those_who_wait(&mut suspects, &job.topology, by_qkv);
+        experts::acquit_those_who_wait(&mut candidates, &job.topology, by_qkv);
     }
-    let heavy_replicas = replica::heavy_replicas(&mut suspects, units, &evidence, &rank_places.nodes);
-    let votes = if suspects.is_empty() || !settings.uses(Ablation::Vote) {
+    let heavy_replicas = replica::heavy_replicas(&mut candidates, units, &evidence, &rank_places.nodes);
+    if experts && evidence.ranks.is_none() {
+        experts::tell_as_one_of(&mut candidates, &job.topology);
+    }
+    let votes = if candidates.is_empty() || !settings.uses(Ablation::Vote) {
         Votes::nobody(job.ranks.len(), algorithms)
     } else {
-        Votes::cast(votes::saturated(&evidence, units, &suspects), algorithms)
+        Votes::cast(votes::saturated(&evidence, units, &candidates), algorithms)
     };
     let model = StepModel::new(job, units);
     let loading = loader::look(units, times, &model, &slow_windows, settings);
@@ -151,7 +210,7 @@ fn look(
         job,
         units,
         evidence: &evidence,
-        suspects: &suspects,
+        candidates: &candidates,
         heavy_replicas: &heavy_replicas,
         votes: &votes,
         loading: &loading,
@@ -164,9 +223,9 @@ fn look(
 }
 
 /// The windows in which the job's steps were slow, as columns of its tables.
-fn slow_columns(job: &Job) -> Vec<Range<usize>> {
+fn slow_columns(job: &Job, settings: &PeerSettings) -> Vec<Range<usize>> {
     let column = |iteration: i64| job.iterations.partition_point(|&first| first <= iteration);
-    let windows = slow_windows(job, SLOWDOWN_THRESHOLD).windows;
+    let windows = slow_windows(job, settings.slowdown_threshold).windows;
     windows
         .iter()
         .map(|window| column(window.first).saturating_sub(1)..column(window.last))
@@ -304,8 +363,6 @@ fn timers(job: &Job) -> Vec<TimerVerdict> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
-
     use super::samples::job;
     use super::*;
     use crate::algos::registry;
@@ -365,26 +422,5 @@ mod tests {
         }
         let nan = job(2, 4, 20, |_, _| f64::NAN);
         assert!(anomalies(&nan).is_empty());
-    }
-
-    #[test]
-    #[ignore = "measures time, on a quiet machine"]
-    fn a_large_healthy_job_takes_half_a_second_on_one_core() {
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(1)
-            .build()
-            .expect("a thread");
-        for stages in [1, 8] {
-            let job = job(stages, 10_240 / stages, 30, |_, _| 1.0);
-            let fastest = (0..5)
-                .map(|_| {
-                    let begin = Instant::now();
-                    assert!(pool.install(|| anomalies(&job)).is_empty());
-                    begin.elapsed().as_secs_f64()
-                })
-                .fold(f64::INFINITY, f64::min);
-            println!("{stages} stages: {fastest:.3} s");
-            assert!(fastest < 0.5, "{fastest:.3} s");
-        }
     }
 }

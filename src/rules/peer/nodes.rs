@@ -5,11 +5,11 @@
 
 use std::ops::Range;
 
-use super::own::OwnFactors;
+use super::own_factor::OwnFactors;
 use super::rows::{RowPlaces, grouped};
+use super::rows_by_step::RowsByStep;
 use super::settings::{Ablation, PeerSettings};
 use super::slowness::{Fault, Rows, judge};
-use super::table::Table;
 use crate::stats::{low_median, mean, median};
 use crate::verdict::{Lasting, lasting, runs};
 
@@ -51,7 +51,7 @@ pub(super) fn told_by_their_node(
     }
     let levels = &own.verdicts.levels;
     let about = |row: usize, step: usize| own.factors.row(row)[step] - levels[places.stage_of[row]];
-    let nodes = Table::fill(on_node.len(), own.factors.columns(), |node, cells| {
+    let nodes = RowsByStep::fill(on_node.len(), own.factors.columns(), |node, cells| {
         for (step, cell) in cells.iter_mut().enumerate() {
             *cell = low_median(on_node[node].iter().map(|&row| about(row, step)));
         }

@@ -4,7 +4,9 @@
 //! than one of five. So the noise is measured at every length: the deviations of means of 1, 2, 4, ... steps about their
 //! row's middle, over all rows.
 
-use super::table::Table;
+use super::rows_by_step::RowsByStep;
+use super::settings::PeerSettings;
+use super::smoothing::without_spikes;
 use crate::stats::{MAD_TO_SD, low_median, mean, median, quantile, sorted};
 
 /// Fewest blocks of a length that tell its noise; of differences a few more.
@@ -17,6 +19,12 @@ const FEW_ROWS: usize = 3;
 const MOST_ROWS: usize = 512;
 /// A row counts as at most so many times the usual noise: it changed, which is no noise.
 const MOST: f64 = 2.5;
+/// Least noise of a step: exact repeats do not make noise vanish.
+pub(super) const LEAST_NOISE: f64 = 1e-4;
+/// A spike lies so many deviations from the median of the cells around it,
+const SPIKE_DEVIATIONS: f64 = 5.0;
+/// and so many effect floors.
+const SPIKE_FLOORS: f64 = 1.0;
 /// Share of a normal distribution within a standard deviation.
 const WITHIN_ONE: f64 = 0.683;
 
@@ -25,22 +33,26 @@ const WITHIN_ONE: f64 = 0.683;
 pub(super) struct Noise {
     /// Of means over 1, 2, 4, ... steps.
     deviations: Vec<f64>,
+    /// How far a cell lies from those around it to be a spike, which is clipped.
+    spike: f64,
 }
 
 impl Noise {
     /// Noise of `rows` but those that are `left_out`; where `logs` has few rows, told from their differences.
-    pub fn of(rows: &Table, logs: &Table, left_out: &[bool]) -> Self {
+    ///
+    /// Single spikes do not count: they are clipped in the means that the noise is held against too.
+    pub fn of(rows: &RowsByStep, logs: &RowsByStep, left_out: &[bool], settings: &PeerSettings) -> Self {
         if (2..=FEW_ROWS).contains(&logs.rows()) {
             let pairs: Vec<(usize, usize)> = (0..logs.rows()).flat_map(|a| (0..a).map(move |b| (a, b))).collect();
-            let differences = Table::fill(pairs.len(), logs.columns(), |pair, cells| {
+            let differences = RowsByStep::fill(pairs.len(), logs.columns(), |pair, cells| {
                 let (a, b) = (logs.row(pairs[pair].0), logs.row(pairs[pair].1));
                 cells
                     .iter_mut()
                     .zip(a.iter().zip(b))
                     .for_each(|(cell, (a, b))| *cell = a - b);
             });
-            return Self::measure(logs.columns(), LEAST_BLOCKS_OF_PAIRS, |length| {
-                let of_row = differences.map(|_, cells| deviation_of_differences(&blocks(cells, length)));
+            return Self::measure(differences, LEAST_BLOCKS_OF_PAIRS, settings, |rows, length| {
+                let of_row = rows.map(|_, cells| deviation_of_differences(&blocks(cells, length)));
                 of_row
                     .into_iter()
                     .filter(|deviation| deviation.is_finite())
@@ -52,7 +64,7 @@ impl Noise {
             .collect();
         let every = kept.len().div_ceil(MOST_ROWS).max(1);
         let rows = rows.select(&kept.into_iter().step_by(every).collect::<Vec<_>>());
-        Self::measure(rows.columns(), LEAST_BLOCKS, |length| {
+        Self::measure(rows, LEAST_BLOCKS, settings, |rows, length| {
             let deviations = rows.map(|_, cells| deviation_of_blocks(&blocks(cells, length)));
             let most = MOST * low_median(deviations.iter().copied());
             let squares = deviations.iter().map(|deviation| deviation.min(most).powi(2));
@@ -61,15 +73,29 @@ impl Noise {
         })
     }
 
-    fn measure(steps: usize, least_blocks: usize, of_length: impl Fn(usize) -> f64) -> Self {
+    fn measure(
+        mut rows: RowsByStep,
+        least_blocks: usize,
+        settings: &PeerSettings,
+        of_length: impl Fn(&RowsByStep, usize) -> f64,
+    ) -> Self {
+        let known = |deviation: f64| if deviation.is_finite() { deviation } else { 0.0 };
+        let step = known(of_length(&rows, 1)).max(LEAST_NOISE);
+        let spike = (SPIKE_DEVIATIONS * step).max(SPIKE_FLOORS * settings.effect_floor);
+        rows.change(|_, cells| cells.copy_from_slice(&without_spikes(cells, spike)));
+        let steps = rows.columns();
         let mut deviations = Vec::new();
         let mut length = 1;
         while length == 1 || steps / length >= least_blocks {
-            let deviation = of_length(length);
-            deviations.push(if deviation.is_finite() { deviation } else { 0.0 });
+            deviations.push(known(of_length(&rows, length)));
             length *= 2;
         }
-        Self { deviations }
+        Self { deviations, spike }
+    }
+
+    /// How far a cell lies from those around it to be a spike.
+    pub fn spike(&self) -> f64 {
+        self.spike
     }
 
     /// Of a single step.
@@ -140,7 +166,7 @@ mod tests {
     use super::*;
     use crate::stats::random::Random;
 
-    fn rows(count: usize, steps: usize, wander: f64) -> Table {
+    fn rows(count: usize, steps: usize, wander: f64) -> RowsByStep {
         let drawn: Vec<Vec<f64>> = (0..count)
             .map(|row| {
                 let mut random = Random::stream(7, "noise", &[row as u64]);
@@ -153,17 +179,17 @@ mod tests {
                     .collect()
             })
             .collect();
-        Table::fill(count, steps, |row, cells| cells.copy_from_slice(&drawn[row]))
+        RowsByStep::fill(count, steps, |row, cells| cells.copy_from_slice(&drawn[row]))
     }
 
     #[test]
     fn independent_steps_average_out_and_wandering_levels_do_not() {
         let white = rows(16, 160, 0.0);
-        let noise = Noise::of(&white, &white, &[false; 16]);
+        let noise = Noise::of(&white, &white, &[false; 16], &PeerSettings::default());
         assert!((noise.of_step() - 0.01).abs() < 0.002, "{noise:?}");
         assert!((noise.error(16) - 0.0025).abs() < 0.001, "{noise:?}");
         let wandering = rows(16, 160, 0.005);
-        let noise = Noise::of(&wandering, &wandering, &[false; 16]);
+        let noise = Noise::of(&wandering, &wandering, &[false; 16], &PeerSettings::default());
         assert!(noise.error(16) > 0.008 && noise.inflation() > 4.0, "{noise:?}");
         assert!(noise.error(100) < noise.error(16));
     }
@@ -176,11 +202,11 @@ mod tests {
                 cells[80..].iter_mut().for_each(|cell| *cell += 1.0);
             }
         });
-        let noise = Noise::of(&changed, &changed, &[false; 16]);
+        let noise = Noise::of(&changed, &changed, &[false; 16], &PeerSettings::default());
         assert!(noise.error(16) < 0.005, "{noise:?}");
         // Of two rows a change of one is a change of both to each other.
         let mut two = rows(2, 160, 0.0);
         two.change(|row, cells| cells[80..].iter_mut().for_each(|cell| *cell += row as f64));
-        assert!(Noise::of(&two, &two, &[false; 2]).error(8) < 0.01);
+        assert!(Noise::of(&two, &two, &[false; 2], &PeerSettings::default()).error(8) < 0.01);
     }
 }

@@ -1,47 +1,56 @@
-//! A suspect's timers in seconds beside its peers', for people: plain means over its slow steps.
+//! A candidate's timers in seconds beside its peers', for people: plain means over its slow steps.
 
 use std::collections::BTreeMap;
 
-use super::suspects::Suspect;
-use super::units::Units;
-use crate::contract::timers::COMPUTING;
+use super::candidates::Candidate;
+use super::tensor_groups::TensorGroups;
+use crate::contract::timers::{ATTENTION_QKV, COMPUTING};
 use crate::job::Job;
 use crate::stats::{mean, median};
 use crate::verdict::TimerEvidence;
 
-/// Compares suspects with the ranks of their stage that are none; keeps what several suspects share.
+/// Compares candidates with the ranks of their stage that are none; keeps what several candidates share.
 pub(super) struct Reference<'a> {
     job: &'a Job,
-    units: &'a Units,
-    suspected: Vec<bool>,
+    units: &'a TensorGroups,
+    is_candidate: Vec<bool>,
     /// (timer, stage, slow steps) -> the peers' seconds.
     known: BTreeMap<(usize, usize, Vec<bool>), f64>,
 }
 
 impl<'a> Reference<'a> {
-    /// Prepares to compare these suspects.
-    pub fn new(job: &'a Job, units: &'a Units, suspects: &[Suspect]) -> Self {
-        let mut suspected = vec![false; job.ranks.len()];
-        for suspect in suspects {
-            suspect.ranks.iter().for_each(|&rank| suspected[rank] = true);
+    /// Prepares to compare these candidates.
+    pub fn new(job: &'a Job, units: &'a TensorGroups, candidates: &[Candidate]) -> Self {
+        let mut is_candidate = vec![false; job.ranks.len()];
+        for candidate in candidates {
+            candidate.ranks.iter().for_each(|&rank| is_candidate[rank] = true);
         }
         Self {
             job,
             units,
-            suspected,
+            is_candidate,
             known: BTreeMap::new(),
         }
     }
 
-    /// Each compute timer of the suspect that it and its peers ran.
+    /// Each compute timer of the candidate that it and its peers ran.
     ///
-    /// Without peers, the suspect's own other steps are the reference.
-    pub fn compare(&mut self, suspect: &Suspect) -> Vec<TimerEvidence> {
-        let slow = &suspect.fault.slow;
-        let stage = self.units.places.stage_of[suspect.unit];
+    /// Without peers, the candidate's own other steps are the reference.
+    pub fn compare(&mut self, candidate: &Candidate) -> Vec<TimerEvidence> {
+        let slow = &candidate.fault.slow;
+        let stage = self.units.places.stage_of[candidate.unit];
         let mut timers = Vec::new();
         for (place, name) in COMPUTING.into_iter().enumerate() {
-            let seconds = self.seconds(name, &suspect.ranks, |step| slow[step]);
+            let seconds = self.seconds(name, &candidate.ranks, |step| slow[step]);
+            // In forward and backward the members of a unit wait for each other: of the peers only other units tell.
+            let alone = self.units.places.stages[stage].len() < 2;
+            if alone
+                && name != ATTENTION_QKV
+                && self.units.members[candidate.unit].len() > 1
+                && slow.iter().all(|&slow| slow)
+            {
+                continue;
+            }
             let key = (place, stage, slow.clone());
             let peers = match self.known.get(&key) {
                 Some(&known) => known,
@@ -54,7 +63,7 @@ impl<'a> Reference<'a> {
             let reference = if peers.is_finite() {
                 peers
             } else {
-                self.seconds(name, &suspect.ranks, |step| !slow[step])
+                self.seconds(name, &candidate.ranks, |step| !slow[step])
             };
             if seconds.is_finite() && reference.is_finite() {
                 timers.push(TimerEvidence {
@@ -72,7 +81,7 @@ impl<'a> Reference<'a> {
     fn peers(&self, stage: usize) -> Vec<usize> {
         let units = self.units.places.stages[stage].iter();
         let ranks = units.flat_map(|&unit| self.units.members[unit].iter().copied());
-        ranks.filter(|&rank| !self.suspected[rank]).collect()
+        ranks.filter(|&rank| !self.is_candidate[rank]).collect()
     }
 
     /// Median over ranks of their mean duration in some steps.

@@ -1,10 +1,10 @@
 //! A pipeline that is slow in every stage: one replica gets more data in every step, unless its units fill slow nodes.
 //! Its GPUs are not at fault.
 
+use super::candidates::{Candidate, Evidence};
 use super::detector::{Detector, Seen};
 use super::rows::grouped;
-use super::suspects::{Evidence, Suspect};
-use super::units::Units;
+use super::tensor_groups::TensorGroups;
 use crate::stats::median;
 use crate::verdict::{Cause, Finding, FindingKind, words};
 
@@ -13,20 +13,20 @@ use crate::verdict::{Cause, Finding, FindingKind, words};
 pub(super) struct HeavyReplica {
     /// Pipeline.
     pub pipeline: u32,
-    /// Units of it, by stage.
+    /// TensorGroups of it, by stage.
     pub units: Vec<usize>,
     /// Median excess of its units (log).
     pub excess: f64,
 }
 
-/// Finds the heavy replicas and takes their units from the suspects.
+/// Finds the heavy replicas and takes their units from the candidates.
 pub(super) fn heavy_replicas(
-    suspects: &mut Vec<Suspect>,
-    units: &Units,
+    candidates: &mut Vec<Candidate>,
+    units: &TensorGroups,
     evidence: &Evidence,
     nodes: &[u32],
 ) -> Vec<HeavyReplica> {
-    if units.places.stages.len() < 2 || suspects.is_empty() {
+    if units.places.stages.len() < 2 || candidates.is_empty() {
         return Vec::new();
     }
     let excess = |unit: usize| {
@@ -34,26 +34,26 @@ pub(super) fn heavy_replicas(
         row.fault.as_ref().map_or(row.whole.excess, |fault| fault.excess.excess)
     };
     let has_peers = |unit: usize| units.places.stages[units.places.stage_of[unit]].len() > 1;
-    let mut suspect_of: Vec<Option<&Suspect>> = vec![None; units.len()];
-    for suspect in suspects.iter() {
-        suspect_of[suspect.unit] = Some(suspect);
+    let mut candidate_of: Vec<Option<&Candidate>> = vec![None; units.len()];
+    for candidate in candidates.iter() {
+        candidate_of[candidate.unit] = Some(candidate);
     }
     let on_node = NodeRanks::new(nodes);
     let is_heavy = |rows: &[usize]| {
-        let mine: Vec<&Suspect> = rows.iter().filter_map(|&unit| suspect_of[unit]).collect();
+        let mine: Vec<&Candidate> = rows.iter().filter_map(|&unit| candidate_of[unit]).collect();
         if rows.len() < 2 || mine.is_empty() || !rows.iter().all(|&unit| has_peers(unit)) {
             return false;
         }
         let largest = mine
             .iter()
-            .map(|suspect| excess(suspect.unit))
+            .map(|candidate| excess(candidate.unit))
             .fold(f64::NEG_INFINITY, f64::max);
         let members_stand_out = mine
             .iter()
-            .all(|suspect| suspect.ranks.len() < units.members[suspect.unit].len());
+            .all(|candidate| candidate.ranks.len() < units.members[candidate.unit].len());
         rows.iter().all(|&unit| excess(unit) > 0.5 * largest)
             && !members_stand_out
-            && !fill_slow_nodes(rows, &suspect_of, units, &on_node)
+            && !fill_slow_nodes(rows, &candidate_of, units, &on_node)
     };
     let heavy: Vec<HeavyReplica> = units
         .places
@@ -71,14 +71,19 @@ pub(super) fn heavy_replicas(
         .iter()
         .flat_map(|replica| &replica.units)
         .for_each(|&unit| dropped[unit] = true);
-    suspects.retain(|suspect| !dropped[suspect.unit]);
+    candidates.retain(|candidate| !dropped[candidate.unit]);
     heavy
 }
 
-/// Whether the units fill slow nodes: every unit on their nodes is a suspect, other nodes have none of that, and one
+/// Whether the units fill slow nodes: every unit on their nodes is a candidate, other nodes have none of that, and one
 /// node holds more than one of the pipeline's units or another pipeline's too. A unit that is a node by itself tells
 /// nothing: its pipeline may as well have more data.
-fn fill_slow_nodes(rows: &[usize], suspect_of: &[Option<&Suspect>], units: &Units, on_node: &NodeRanks) -> bool {
+fn fill_slow_nodes(
+    rows: &[usize],
+    candidate_of: &[Option<&Candidate>],
+    units: &TensorGroups,
+    on_node: &NodeRanks,
+) -> bool {
     let mut nodes: Vec<usize> = rows
         .iter()
         .flat_map(|&unit| &units.members[unit])
@@ -89,7 +94,7 @@ fn fill_slow_nodes(rows: &[usize], suspect_of: &[Option<&Suspect>], units: &Unit
     let unit_of = |rank: &usize| units.unit_of[*rank];
     let is_slow = |node: &usize| {
         let mut ranks = on_node.ranks[*node].iter();
-        ranks.all(|rank| suspect_of[unit_of(rank)].is_some())
+        ranks.all(|rank| candidate_of[unit_of(rank)].is_some())
     };
     let holds_several = |node: &usize| {
         let ranks = &on_node.ranks[*node];

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::contract::defaults::SLOWDOWN_THRESHOLD;
 use crate::verdict::Persistence;
 
 /// A part of the peer rules that can be left out, to see what it buys.
@@ -28,7 +29,7 @@ pub enum Ablation {
     NoiseFloor,
     /// The evidence of a whole node.
     Nodes,
-    /// The vote of the algorithms on suspects.
+    /// The vote of the algorithms on candidates.
     Vote,
 }
 
@@ -40,6 +41,8 @@ pub struct PeerSettings {
     /// Chance that noise alone passes the noise floor somewhere in a healthy job: of 1,000 healthy jobs less than one
     /// names somebody.
     pub false_alarm_rate: f64,
+    /// Share beyond the steps before from which a step is slow; five in a row make a slow window.
+    pub slowdown_threshold: f64,
     /// What lasts.
     #[serde(flatten)]
     pub persistence: Persistence,
@@ -130,6 +133,7 @@ impl Default for PeerSettings {
         Self {
             effect_floor: 0.025,
             false_alarm_rate: 1e-4,
+            slowdown_threshold: SLOWDOWN_THRESHOLD,
             persistence: Persistence::default(),
             usual_spread: 0.007,
             usual_spread_peers: 8.0,

@@ -59,11 +59,6 @@ fn slow_loaders(seen: &Seen<'_>, loaders: &[&SlowLoader]) -> Finding {
     finding.cost = Some(seen.model.at_most_what_steps_show(lost, slow));
     finding.timers = loading(seen, speaks).into_iter().collect();
     finding.factor = finding.timers.first().map(|timer| timer.factor);
-    let (verb, own) = if finding.ranks.len() == 1 {
-        ("loads", "its")
-    } else {
-        ("load", "their")
-    };
     finding.onset = slow
         .first()
         .is_some_and(|slow| !slow)
@@ -72,10 +67,15 @@ fn slow_loaders(seen: &Seen<'_>, loaders: &[&SlowLoader]) -> Finding {
     let since = finding
         .onset
         .map_or(String::new(), |onset| format!(", since iteration {onset}"));
+    let loaders = if finding.ranks.len() == 1 {
+        "its data loader takes"
+    } else {
+        "their data loaders take"
+    };
     finding.says = format!(
-        "{} {verb} data for {:.1} % of the computing longer than {own} peers{since}, {}",
+        "{}: {loaders} {} a step longer than the other ranks'{since}, {}",
         who(&finding),
-        100.0 * speaks.fault.excess.excess,
+        words::seconds(speaks.fault.excess.excess * seen.loading.usual_seconds),
         how_often(&finding)
     );
     finding
@@ -117,8 +117,13 @@ fn on_all(seen: &Seen<'_>, loading: &LoadingOfAll) -> Finding {
     finding.cost = Some(loading.cost);
     let ranks = if loading.alike { "all ranks alike" } else { "most ranks" };
     let share = 100.0 * loading.share;
+    let seconds = |share: f64| words::seconds(share * seen.loading.usual_seconds);
+    let now = seconds(loading.share);
     finding.says = match loading.before {
-        None => format!("loading data takes {share:.1} % of the computing on {ranks}"),
+        None => format!(
+            "loading data takes {now} a step on {ranks}, {share:.1} % of the {}",
+            seen.loading.of
+        ),
         Some(before) => {
             seen.shows_in(&mut finding, &loading.slow);
             finding.onset = finding.first_iteration;
@@ -127,11 +132,10 @@ fn on_all(seen: &Seen<'_>, loading: &LoadingOfAll) -> Finding {
                 .onset
                 .map_or(String::new(), |onset| format!(" since iteration {onset}"));
             format!(
-                "loading data takes {share:.1} % of the computing on {ranks}{onset}, {:.1} % before: \
-                 storage or network got slower, no single rank did, in {} of {}",
-                100.0 * before,
-                finding.slow_iterations.unwrap_or(0),
-                words::number(finding.iterations, "iteration")
+                "loading data takes {now} a step on {ranks}{onset}, {} before: storage or network got slower, no single \
+                 rank did, {}",
+                seconds(before),
+                how_often(&finding)
             )
         }
     };

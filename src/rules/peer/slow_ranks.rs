@@ -1,11 +1,11 @@
-//! The detector of ranks that compute slowly: suspects after the vote, put together where they are one thing.
+//! The detector of ranks that compute slowly: candidates after the vote, put together where they are one thing.
 //!
 //! Ranks that became slow together are one finding where they make up a whole node, or a level of their own: a quarter of
 //! the job at like excess, as cards of an older kind or cards that are shared are.
 
+use super::candidates::Candidate;
 use super::detector::{Detector, Seen, how_often, who};
 use super::reference::Reference;
-use super::suspects::Suspect;
 use super::votes::Votes;
 use crate::verdict::{Cause, Finding, FindingKind, Lasting, Shape, runs, words};
 
@@ -24,7 +24,7 @@ pub(super) struct SlowRanks;
 
 /// Suspects that are one finding.
 struct Group<'a> {
-    suspects: Vec<&'a Suspect>,
+    candidates: Vec<&'a Candidate>,
     /// Positions, ascending.
     ranks: Vec<usize>,
     what: What,
@@ -42,7 +42,7 @@ enum What {
 
 impl Detector for SlowRanks {
     fn find(&self, seen: &Seen<'_>) -> Vec<Finding> {
-        let mut reference = Reference::new(seen.job, seen.units, seen.suspects);
+        let mut reference = Reference::new(seen.job, seen.units, seen.candidates);
         groups(seen)
             .iter()
             .map(|group| finding(seen, group, &mut reference))
@@ -50,9 +50,9 @@ impl Detector for SlowRanks {
     }
 }
 
-/// What a suspect is named for: the ranks that the vote confirms; without any it stays a mere suspect.
-fn confirmed(suspect: &Suspect, votes: &Votes) -> Vec<usize> {
-    suspect
+/// What a candidate is named for: the ranks that the vote confirms; without any it stays a mere candidate.
+fn confirmed(candidate: &Candidate, votes: &Votes) -> Vec<usize> {
+    candidate
         .ranks
         .iter()
         .copied()
@@ -62,36 +62,36 @@ fn confirmed(suspect: &Suspect, votes: &Votes) -> Vec<usize> {
 
 fn groups<'a>(seen: &Seen<'a>) -> Vec<Group<'a>> {
     let mut groups = Vec::new();
-    // (kind of fault, slow parts) -> suspects of which every rank is told.
-    let mut together: Vec<(Lasting, usize, usize, Vec<&Suspect>)> = Vec::new();
-    for suspect in seen.suspects {
-        let confirmed = confirmed(suspect, seen.votes);
-        if suspect.one_of || confirmed.is_empty() {
+    // (kind of fault, slow parts) -> candidates of which every rank is told.
+    let mut together: Vec<(Lasting, usize, usize, Vec<&Candidate>)> = Vec::new();
+    for candidate in seen.candidates {
+        let confirmed = confirmed(candidate, seen.votes);
+        if candidate.one_of || confirmed.is_empty() {
             let ranks = if confirmed.is_empty() {
-                suspect.ranks.clone()
+                candidate.ranks.clone()
             } else {
                 confirmed
             };
             groups.push(Group {
-                suspects: vec![suspect],
+                candidates: vec![candidate],
                 ranks,
                 what: What::Unit,
             });
             continue;
         }
-        let (first, last) = ends(&suspect.fault.slow);
-        let (kind, least) = (suspect.fault.lasting, seen.settings.least_slow_columns());
-        let like = |group: &&mut (Lasting, usize, usize, Vec<&Suspect>)| {
+        let (first, last) = ends(&candidate.fault.slow);
+        let (kind, least) = (candidate.fault.lasting, seen.settings.least_slow_columns());
+        let like = |group: &&mut (Lasting, usize, usize, Vec<&Candidate>)| {
             group.0 == kind
                 && (kind == Lasting::Throughout || group.1.abs_diff(first) < least && group.2.abs_diff(last) < least)
         };
         match together.iter_mut().find(like) {
-            Some(group) => group.3.push(suspect),
-            None => together.push((kind, first, last, vec![suspect])),
+            Some(group) => group.3.push(candidate),
+            None => together.push((kind, first, last, vec![candidate])),
         }
     }
-    for (_, _, _, suspects) in together {
-        groups.extend(parted(seen, suspects));
+    for (_, _, _, candidates) in together {
+        groups.extend(parted(seen, candidates));
     }
     groups
 }
@@ -104,25 +104,28 @@ fn ends(slow: &[bool]) -> (usize, usize) {
     )
 }
 
-/// Parts suspects that are slow in the same steps: a level, whole nodes, single units.
-fn parted<'a>(seen: &Seen<'a>, suspects: Vec<&'a Suspect>) -> Vec<Group<'a>> {
-    let ranks_of = |suspects: &[&Suspect]| -> Vec<usize> {
-        let mut ranks: Vec<usize> = suspects
+/// Parts candidates that are slow in the same steps: a level, whole nodes, single units.
+fn parted<'a>(seen: &Seen<'a>, candidates: Vec<&'a Candidate>) -> Vec<Group<'a>> {
+    let ranks_of = |candidates: &[&Candidate]| -> Vec<usize> {
+        let mut ranks: Vec<usize> = candidates
             .iter()
-            .flat_map(|suspect| confirmed(suspect, seen.votes))
+            .flat_map(|candidate| confirmed(candidate, seen.votes))
             .collect();
         ranks.sort_unstable();
         ranks
     };
-    let all = ranks_of(&suspects);
-    let mut excesses: Vec<f64> = suspects.iter().map(|suspect| suspect.fault.excess.excess).collect();
+    let all = ranks_of(&candidates);
+    let mut excesses: Vec<f64> = candidates
+        .iter()
+        .map(|candidate| candidate.fault.excess.excess)
+        .collect();
     excesses.sort_by(f64::total_cmp);
     let (least, middle, most) = (excesses[0], excesses[excesses.len() / 2], excesses[excesses.len() - 1]);
     let large = all.len() >= LEAST_OF_LEVEL && all.len() as f64 >= LEVEL_SHARE * seen.job.ranks.len() as f64;
-    if suspects.len() > MOST_FINDINGS || large && most - least < LIKE * middle {
-        let what = if suspects.len() == 1 { What::Unit } else { What::Level };
+    if candidates.len() > MOST_FINDINGS || large && most - least < LIKE * middle {
+        let what = if candidates.len() == 1 { What::Unit } else { What::Level };
         return vec![Group {
-            suspects,
+            candidates,
             ranks: all,
             what,
         }];
@@ -133,35 +136,35 @@ fn parted<'a>(seen: &Seen<'a>, suspects: Vec<&'a Suspect>) -> Vec<Group<'a>> {
     for (rank, node) in seen.job.nodes.iter().enumerate() {
         *whole.entry(node).or_insert(true) &= named[rank];
     }
-    let node_of = |suspect: &Suspect| &seen.job.nodes[suspect.ranks[0]];
+    let node_of = |candidate: &Candidate| &seen.job.nodes[candidate.ranks[0]];
     let mut groups: Vec<Group<'a>> = Vec::new();
-    let mut by_node = std::collections::BTreeMap::<&String, Vec<&'a Suspect>>::new();
-    for suspect in suspects {
-        let on_one_node = suspect
+    let mut by_node = std::collections::BTreeMap::<&String, Vec<&'a Candidate>>::new();
+    for candidate in candidates {
+        let on_one_node = candidate
             .ranks
             .iter()
-            .all(|&rank| &seen.job.nodes[rank] == node_of(suspect));
-        if on_one_node && whole[node_of(suspect)] {
-            by_node.entry(node_of(suspect)).or_default().push(suspect);
+            .all(|&rank| &seen.job.nodes[rank] == node_of(candidate));
+        if on_one_node && whole[node_of(candidate)] {
+            by_node.entry(node_of(candidate)).or_default().push(candidate);
         } else {
             groups.push(Group {
-                ranks: confirmed(suspect, seen.votes),
-                suspects: vec![suspect],
+                ranks: confirmed(candidate, seen.votes),
+                candidates: vec![candidate],
                 what: What::Unit,
             });
         }
     }
-    groups.extend(by_node.into_values().map(|suspects| Group {
-        ranks: ranks_of(&suspects),
-        what: if suspects.len() > 1 { What::Node } else { What::Unit },
-        suspects,
+    groups.extend(by_node.into_values().map(|candidates| Group {
+        ranks: ranks_of(&candidates),
+        what: if candidates.len() > 1 { What::Node } else { What::Unit },
+        candidates,
     }));
     groups
 }
 
 fn finding(seen: &Seen<'_>, group: &Group<'_>, reference: &mut Reference<'_>) -> Finding {
     // The one in the middle speaks for them all.
-    let mut by_excess = group.suspects.clone();
+    let mut by_excess = group.candidates.clone();
     by_excess.sort_by(|a, b| {
         a.fault
             .excess
@@ -188,9 +191,9 @@ fn finding(seen: &Seen<'_>, group: &Group<'_>, reference: &mut Reference<'_>) ->
         What::Level => Shape::Level,
     };
     let mended: Vec<(usize, f64)> = group
-        .suspects
+        .candidates
         .iter()
-        .map(|suspect| (suspect.unit, suspect.fault.excess.excess.exp()))
+        .map(|candidate| (candidate.unit, candidate.fault.excess.excess.exp()))
         .collect();
     finding.cost = Some(seen.model.mending(&mended, &fault.slow));
     when(seen, &mut finding, speaks);
@@ -214,11 +217,11 @@ fn finding(seen: &Seen<'_>, group: &Group<'_>, reference: &mut Reference<'_>) ->
     finding
 }
 
-fn when(seen: &Seen<'_>, finding: &mut Finding, suspect: &Suspect) {
-    let slow = &suspect.fault.slow;
+fn when(seen: &Seen<'_>, finding: &mut Finding, candidate: &Candidate) {
+    let slow = &candidate.fault.slow;
     seen.shows_in(finding, slow);
-    finding.lasting = Some(suspect.fault.lasting);
-    if matches!(suspect.fault.lasting, Lasting::Throughout) {
+    finding.lasting = Some(candidate.fault.lasting);
+    if matches!(candidate.fault.lasting, Lasting::Throughout) {
         finding.ended = Some(false);
         return;
     }
@@ -231,8 +234,8 @@ fn when(seen: &Seen<'_>, finding: &mut Finding, suspect: &Suspect) {
     finding.until = finding.last_iteration.filter(|_| finding.ended == Some(true));
 }
 
-fn says(seen: &Seen<'_>, group: &Group<'_>, suspect: &Suspect, finding: &Finding) -> String {
-    let fault = &suspect.fault;
+fn says(seen: &Seen<'_>, group: &Group<'_>, candidate: &Candidate, finding: &Finding) -> String {
+    let fault = &candidate.fault;
     let several = finding.ranks.len() != 1 && finding.kind != FindingKind::OneOfGroup;
     let percent = format!("{:.1} %", 100.0 * fault.excess.excess.exp_m1());
     let (verb, own) = if several {
@@ -261,9 +264,10 @@ fn says(seen: &Seen<'_>, group: &Group<'_>, suspect: &Suspect, finding: &Finding
         _ => who(finding),
     };
     let mut says = format!(
-        "{subject} {verb} {percent} {against}{}, {}",
+        "{subject} {verb} {percent} {against}{}, {}{}",
         span(finding, &fault.slow),
-        how_often(finding)
+        how_often(finding),
+        without_rows(seen, candidate)
     );
     if group.what == What::Level {
         says += if fills_its_nodes(seen, &group.ranks) {
@@ -295,6 +299,19 @@ fn span(finding: &Finding, slow: &[bool]) -> String {
     }
 }
 
+/// How many iterations have no rows of a candidate, if any.
+fn without_rows(seen: &Seen<'_>, candidate: &Candidate) -> String {
+    let work = seen.units.work.row(candidate.unit);
+    let missing = seen
+        .job
+        .iterations_in((0..work.len()).filter(|&step| !work[step].is_finite()));
+    if missing == 0 {
+        String::new()
+    } else {
+        format!(" ({missing} of them without its rows)")
+    }
+}
+
 /// Whether no rank of the same nodes is left out.
 fn fills_its_nodes(seen: &Seen<'_>, ranks: &[usize]) -> bool {
     let nodes: std::collections::BTreeSet<&String> = ranks.iter().map(|&rank| &seen.job.nodes[rank]).collect();
@@ -302,14 +319,14 @@ fn fills_its_nodes(seen: &Seen<'_>, ranks: &[usize]) -> bool {
     on_them.count() == ranks.len()
 }
 
-/// How sure a suspect is: by how far it passes the threshold and how many algorithms agree, half for one of a group.
-fn confidence(suspect: &Suspect, votes: u32, voters: u32) -> f64 {
+/// How sure a candidate is: by how far it passes the threshold and how many algorithms agree, half for one of a group.
+fn confidence(candidate: &Candidate, votes: u32, voters: u32) -> f64 {
     let agreement = if voters == 0 {
         0.5
     } else {
         f64::from(votes) / f64::from(voters)
     };
-    let sure = (1.0 - 0.5f64.powf(suspect.fault.excess.margin())) * (0.5 + 0.5 * agreement);
-    let sure = if suspect.one_of { 0.5 * sure } else { sure };
+    let sure = (1.0 - 0.5f64.powf(candidate.fault.excess.margin())) * (0.5 + 0.5 * agreement);
+    let sure = if candidate.one_of { 0.5 * sure } else { sure };
     (1000.0 * sure).round() / 1000.0
 }

@@ -1,12 +1,12 @@
 //! What is uneven about the job itself: stages with more work, data that varies from pipeline to pipeline.
 
+use super::candidates::Evidence;
 use super::cost::StepModel;
 use super::detector::{Detector, Seen};
 use super::load::winsorised;
+use super::rows_by_step::RowsByStep;
 use super::settings::PeerSettings;
-use super::suspects::Evidence;
-use super::table::Table;
-use super::units::Units;
+use super::tensor_groups::TensorGroups;
 use crate::stats::{mad, mean, mean_in_any_order, median};
 use crate::verdict::{Cause, Finding, FindingKind};
 
@@ -29,7 +29,7 @@ pub(super) struct HeavyStage {
 
 /// The heaviest stage, if it is heavy enough.
 pub(super) fn heavy_stage(
-    units: &Units,
+    units: &TensorGroups,
     evidence: &Evidence,
     model: &StepModel,
     settings: &PeerSettings,
@@ -68,7 +68,7 @@ pub(super) struct UnevenData {
 }
 
 /// Tells load from noise: a long batch or a hot expert slows forward and backward of a step alike.
-pub(super) fn uneven_data(units: &Units, model: &StepModel, settings: &PeerSettings) -> Option<UnevenData> {
+pub(super) fn uneven_data(units: &TensorGroups, model: &StepModel, settings: &PeerSettings) -> Option<UnevenData> {
     let (forward, backward) = (units.forward.as_ref()?, units.backward.as_ref()?);
     let count = units.len();
     if count < 2 {
@@ -88,7 +88,7 @@ pub(super) fn uneven_data(units: &Units, model: &StepModel, settings: &PeerSetti
 }
 
 /// What a step would save if in each step all ranks of a stage had as much to do, each beside its own lasting level.
-fn even_data_saves(units: &Units, model: &StepModel) -> f64 {
+fn even_data_saves(units: &TensorGroups, model: &StepModel) -> f64 {
     let work = model.work();
     let usual = work.row_medians();
     let drawn: Vec<Vec<f64>> = units
@@ -117,7 +117,7 @@ fn together<'a>(pairs: impl Iterator<Item = (&'a [f64], &'a [f64])>) -> (f64, f6
 }
 
 /// Logs about the row's median and the step's usual.
-fn deviations(seconds: &Table) -> Table {
+fn deviations(seconds: &RowsByStep) -> RowsByStep {
     let mut logs = seconds.clone();
     logs.change(|_, cells| cells.iter_mut().for_each(|cell| *cell = cell.ln()));
     let mut about = logs.about_row_medians();
@@ -158,14 +158,14 @@ impl Detector for HeavyStages {
             finding.cost = Some(stage.cost);
             let one_replica = seen.units.places.pipelines.len() < 2;
             finding.says = format!(
-                "stage {} has {:.1} % more work than the other stages{}",
+                "stage {} takes {:.1} % longer than the other stages{}",
                 stage.stage,
                 100.0 * stage.excess,
                 if one_replica {
-                    ": its layers could be spread anew, or with one replica only its ranks may be slow from the start \
-                     on, which looks the same; one that becomes slow would be told"
+                    ": it has more work, or its ranks are slow from the start on: with one replica the timers can't tell \
+                     which. One that becomes slow would be told"
                 } else {
-                    ": nobody's fault, its layers could be spread anew"
+                    " on all ranks: it has more work. Move a layer to another stage"
                 }
             );
             finding
@@ -185,7 +185,8 @@ impl Detector for UnevenLoads {
             finding.cost = Some(data.cost);
             let stages = seen.units.places.stages.len();
             finding.says = format!(
-                "the work of the {} varies by {:.1} % from step to step (sequence lengths or experts), so that each step waits for another one",
+                "the work of the {} varies by {:.1} % from step to step (sequence lengths or experts): each step waits for \
+                 another one",
                 if stages > 1 { "pipelines" } else { "ranks" },
                 100.0 * data.deviation.exp_m1()
             );

@@ -1,4 +1,5 @@
-//! The detector of what has passed: units far above their peers for a few steps. It names nobody.
+//! The detector of what has passed: units above their peers for a while too short to last, or far above them for a few
+//! steps. It names nobody.
 
 use super::detector::{Detector, Seen, who};
 use crate::stats::{mean, median};
@@ -25,6 +26,9 @@ fn spell(seen: &Seen<'_>, unit: usize) -> Option<Finding> {
     let cells = own.factors.row(unit);
     let usual = median(cells.iter().copied());
     let mut slow = vec![false; cells.len()];
+    for part in &judged.passed {
+        slow[part.clone()].fill(true);
+    }
     for part in &judged.passing {
         if mean(cells[part.clone()].iter().copied()) - usual > seen.settings.transient_floor {
             slow[part.clone()].fill(true);
@@ -38,17 +42,22 @@ fn spell(seen: &Seen<'_>, unit: usize) -> Option<Finding> {
     seen.accuse(&mut finding, &seen.units.members[unit], &slow);
     finding.factor = Some(median(steps.iter().map(|&step| cells[step] - usual)).exp());
     seen.shows_in(&mut finding, &slow);
-    let was = if finding.ranks.len() == 1 { "was" } else { "were" };
     let recovered = slow.last() == Some(&false);
     finding.ended = Some(recovered);
+    let span = match (finding.first_iteration, finding.last_iteration) {
+        (Some(first), Some(last)) if first < last => format!(" ({first}-{last})"),
+        (Some(first), _) => format!(" ({first})"),
+        _ => String::new(),
+    };
     finding.says = format!(
-        "{} {was} slow for {} and {}",
+        "{} computed {:.1} % slower for {}{span} and {}",
         who(&finding),
+        100.0 * (finding.factor.unwrap_or(1.0) - 1.0),
         words::number(finding.slow_iterations.unwrap_or(0), "iteration"),
         if recovered {
             "recovered"
         } else {
-            "may still be: the window ends too soon to tell"
+            "may still: the window ends too soon to tell"
         },
     );
     Some(finding)
@@ -69,7 +78,25 @@ mod tests {
         assert_eq!((finding.first_iteration, finding.last_iteration), (Some(9), Some(11)));
         assert_eq!(
             finding.says,
-            "rank 4 on node n0 was slow for 3 iterations and recovered"
+            "rank 4 on node n0 computed 99.2 % slower for 3 iterations (9-11) and recovered"
+        );
+    }
+
+    #[test]
+    fn a_long_spell_that_is_no_fault_is_told_however_faint() {
+        let spell = |rank, step| {
+            if rank == 4 && (200..240).contains(&step) {
+                1.15
+            } else {
+                1.0
+            }
+        };
+        let verdict = verdict(&job(1, 16, 400, spell));
+        assert!(verdict.anomalies.is_empty());
+        let finding = &verdict.findings[0];
+        assert_eq!(
+            (finding.first_iteration, finding.last_iteration),
+            (Some(200), Some(239))
         );
     }
 
@@ -79,7 +106,7 @@ mod tests {
         let verdict = verdict(&job(1, 16, 30, late));
         assert!(verdict.anomalies.is_empty());
         assert!(
-            verdict.findings[0].says.contains("may still be"),
+            verdict.findings[0].says.contains("may still:"),
             "{:?}",
             verdict.findings[0]
         );

@@ -2,13 +2,13 @@
 //!
 //! They cluster a rank's excess over its peers in units of the threshold (of its unit's work and of its own qkv), clipped to
 //! -0.5 ..= 1.25: saturated, so that a culprit of twice the time and one of 1.08 look alike, which unclipped splits in
-//! two never do. They are asked only when there are suspects: a forced split of a tight cloud means nothing, and
+//! two never do. They are asked only when there are candidates: a forced split of a tight cloud means nothing, and
 //! healthy jobs stay cheap.
 
 use rayon::prelude::*;
 
-use super::suspects::{Evidence, Suspect};
-use super::units::Units;
+use super::candidates::{Candidate, Evidence};
+use super::tensor_groups::TensorGroups;
 use crate::algos::{self, Algorithm, Clustering, Row, Space};
 use crate::rules::{AlgorithmVerdict, TimerLabels};
 use crate::stats::{mean, median};
@@ -17,8 +17,8 @@ use crate::vote::RankBallot;
 /// Where the evidence is clipped, in thresholds.
 const LEAST: f64 = -0.5;
 const MOST: f64 = 1.25;
-/// What a rank of several in a unit that is no suspect shows at most.
-const UNSUSPECTED: f64 = 0.8;
+/// What a rank of several in a unit that is no candidate shows at most.
+const NO_CANDIDATE: f64 = 0.8;
 
 /// Which rows each algorithm takes for the fastest level: those of the cluster with the lowest mean, of `values` (log) that
 /// are NaN for rows without data. An algorithm that finds fewer than two clusters proposes none.
@@ -131,11 +131,14 @@ fn labels(winner: Option<Clustering>, slow: Vec<bool>) -> TimerLabels {
 }
 
 /// The evidence of each rank: overall, forward, backward and qkv in thresholds.
-pub(super) fn saturated(evidence: &Evidence, units: &Units, suspects: &[Suspect]) -> Vec<Row> {
+pub(super) fn saturated(evidence: &Evidence, units: &TensorGroups, candidates: &[Candidate]) -> Vec<Row> {
     let mut rows = vec![[f64::NAN; 4]; units.unit_of.len()];
-    let mut suspect_of: Vec<Option<&Suspect>> = vec![None; units.len()];
-    for suspect in suspects {
-        suspect_of[suspect.unit] = Some(suspect);
+    let mut candidate_of: Vec<Option<&Candidate>> = vec![None; units.len()];
+    for candidate in candidates {
+        candidate_of[candidate.unit] = Some(candidate);
+        for &rank in &candidate.ranks {
+            candidate_of[units.unit_of[rank]] = Some(candidate);
+        }
     }
     for (unit, members) in units.members.iter().enumerate() {
         let shown = evidence.units.verdicts.rows[unit].whole.margin();
@@ -151,13 +154,13 @@ pub(super) fn saturated(evidence: &Evidence, units: &Units, suspects: &[Suspect]
                 by_qkv.filter(|own| own.is_finite()).unwrap_or(0.0).max(0.0)
             };
             let row = &mut rows[rank];
-            *row = match suspect_of[unit] {
-                None => [at_most(shown, UNSUSPECTED); 4],
-                Some(suspect) if suspect.ranks.contains(&rank) => [suspect.fault.excess.margin().max(1.0); 4],
-                Some(_) => [at_most(shown, own).min(UNSUSPECTED); 4],
+            *row = match candidate_of[unit] {
+                None => [at_most(shown, NO_CANDIDATE); 4],
+                Some(candidate) if candidate.ranks.contains(&rank) => [candidate.fault.excess.margin().max(1.0); 4],
+                Some(_) => [at_most(shown, own).min(NO_CANDIDATE); 4],
             };
-            if let Some(by_qkv) = by_qkv.filter(|_| suspect_of[unit].is_none()) {
-                row[3] = at_most(by_qkv, UNSUSPECTED);
+            if let Some(by_qkv) = by_qkv.filter(|_| candidate_of[unit].is_none()) {
+                row[3] = at_most(by_qkv, NO_CANDIDATE);
             }
         }
     }

@@ -132,7 +132,7 @@ fn finding(
         format!("the link between {} is slow", who(&finding))
     } else {
         format!(
-            "a transfer among {} is slow; the timers do not tell which",
+            "a transfer among {} is slow: the timers can't tell which",
             words::ranks(&finding.ranks)
         )
     };

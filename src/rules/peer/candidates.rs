@@ -1,16 +1,17 @@
 //! Which units are slow, and which ranks of a unit it is.
 //!
-//! A unit whose work makes a fault is a suspect; of its ranks those are chosen whose own matrix work (qkv) shows it. A unit
+//! A unit whose work makes a fault is a candidate; of its ranks those are chosen whose own matrix work (qkv) shows it. A unit
 //! that hides a faint rank among others that wait is found by that rank's qkv, if the unit leans the same way.
 
 use std::ops::Range;
 
+use super::common::FASTER_ROWS;
 use super::nodes::told_by_their_node;
-use super::own::OwnFactors;
+use super::own_factor::OwnFactors;
 use super::rows::{RowPlaces, grouped};
 use super::settings::PeerSettings;
 use super::slowness::{Fault, Propose};
-use super::units::{RankTimes, Units};
+use super::tensor_groups::{RankTimes, TensorGroups};
 use crate::stats::{lower, mean};
 
 /// How far a unit without peers must stand out by qkv alone, in thresholds.
@@ -30,7 +31,7 @@ pub(super) struct Evidence {
 
 /// A unit that is slow, lastingly.
 #[derive(Debug, Clone)]
-pub(super) struct Suspect {
+pub(super) struct Candidate {
     pub unit: usize,
     /// Ranks (positions), ascending.
     pub ranks: Vec<usize>,
@@ -43,7 +44,7 @@ pub(super) struct Suspect {
 impl Evidence {
     /// Judges units and, where they hold several ranks or wait for each other's experts, ranks.
     pub fn gather(
-        units: &Units,
+        units: &TensorGroups,
         times: &RankTimes,
         rank_places: &RowPlaces,
         slow_windows: &[Range<usize>],
@@ -64,12 +65,12 @@ impl Evidence {
         Self { units: by_work, ranks }
     }
 
-    /// The suspects, by unit.
-    pub fn suspects(&self, units: &Units, nodes: &[u32]) -> Vec<Suspect> {
-        let suspect = |unit: usize| match &self.units.verdicts.rows[unit].fault {
+    /// The candidates, by unit.
+    pub fn candidates(&self, units: &TensorGroups, nodes: &[u32]) -> Vec<Candidate> {
+        let candidate = |unit: usize| match &self.units.verdicts.rows[unit].fault {
             Some(fault) => {
                 let (ranks, one_of) = self.choose(&units.members[unit], units, fault);
-                Some(Suspect {
+                Some(Candidate {
                     unit,
                     ranks,
                     one_of,
@@ -78,18 +79,18 @@ impl Evidence {
             }
             None => self.hidden(unit, units),
         };
-        let mut suspects: Vec<Suspect> = (0..units.len()).filter_map(suspect).collect();
+        let mut candidates: Vec<Candidate> = (0..units.len()).filter_map(candidate).collect();
         if let Some(ranks) = &self.ranks {
-            complete_nodes(&mut suspects, units, nodes, ranks);
+            complete_nodes(&mut candidates, units, nodes, ranks);
         }
-        for suspect in &mut suspects {
-            suspect.ranks.sort_unstable();
+        for candidate in &mut candidates {
+            candidate.ranks.sort_unstable();
         }
-        suspects
+        candidates
     }
 
-    /// Which ranks of a suspect unit are slow; true when any of them may be.
-    fn choose(&self, members: &[usize], units: &Units, fault: &Fault) -> (Vec<usize>, bool) {
+    /// Which ranks of a candidate unit are slow; true when any of them may be.
+    fn choose(&self, members: &[usize], units: &TensorGroups, fault: &Fault) -> (Vec<usize>, bool) {
         let all = || members.to_vec();
         if members.len() == 1 {
             return (all(), false);
@@ -99,7 +100,7 @@ impl Evidence {
         };
         let stage = &units.places.stages[units.places.stage_of[units.unit_of[members[0]]]];
         let peers = stage.iter().flat_map(|&unit| units.members[unit].iter().copied());
-        let usual = lower(peers.map(|rank| in_slow_steps(ranks, rank, fault)), 0.35);
+        let usual = lower(peers.map(|rank| in_slow_steps(ranks, rank, fault)), FASTER_ROWS);
         let own: Vec<f64> = members
             .iter()
             .map(|&rank| in_slow_steps(ranks, rank, fault) - usual)
@@ -125,8 +126,8 @@ impl Evidence {
         (if unknown.is_empty() { all() } else { unknown }, true)
     }
 
-    /// A suspect by the qkv of its members, where the unit's own time does not tell.
-    fn hidden(&self, unit: usize, units: &Units) -> Option<Suspect> {
+    /// A candidate by the qkv of its members, where the unit's own time does not tell.
+    fn hidden(&self, unit: usize, units: &TensorGroups) -> Option<Candidate> {
         let members = &units.members[unit];
         let ranks = self.ranks.as_ref().filter(|_| members.len() > 1)?;
         let stage = &units.places.stages[units.places.stage_of[unit]];
@@ -134,7 +135,10 @@ impl Evidence {
             if stage.len() < 2 {
                 return fault.excess.margin() > ALONE_BY_QKV;
             }
-            let usual = lower(stage.iter().map(|&unit| in_slow_steps(&self.units, unit, fault)), 0.35);
+            let usual = lower(
+                stage.iter().map(|&unit| in_slow_steps(&self.units, unit, fault)),
+                FASTER_ROWS,
+            );
             in_slow_steps(&self.units, unit, fault) - usual > UNIT_LEANS * fault.excess.excess
         };
         let hit: Vec<(usize, &Fault)> = members
@@ -145,7 +149,7 @@ impl Evidence {
         let (_, worst) = hit
             .iter()
             .max_by(|a, b| a.1.excess.excess.total_cmp(&b.1.excess.excess))?;
-        Some(Suspect {
+        Some(Candidate {
             unit,
             ranks: hit.iter().map(|&(rank, _)| rank).collect(),
             one_of: false,
@@ -160,29 +164,29 @@ pub(super) fn in_slow_steps(own: &OwnFactors, row: usize, fault: &Fault) -> f64 
     mean(cells.filter(|&(_, &slow)| slow).map(|(&cell, _)| cell))
 }
 
-/// On a node whose every unit is a suspect and whose every rank with a qkv value is chosen, the others are slow too.
-fn complete_nodes(suspects: &mut [Suspect], units: &Units, nodes: &[u32], by_qkv: &OwnFactors) {
+/// On a node whose every unit is a candidate and whose every rank with a qkv value is chosen, the others are slow too.
+fn complete_nodes(candidates: &mut [Candidate], units: &TensorGroups, nodes: &[u32], by_qkv: &OwnFactors) {
     let mut chosen = vec![false; nodes.len()];
-    let mut is_suspect = vec![false; units.len()];
-    for suspect in suspects.iter() {
-        is_suspect[suspect.unit] = true;
-        suspect.ranks.iter().for_each(|&rank| chosen[rank] = true);
+    let mut is_candidate = vec![false; units.len()];
+    for candidate in candidates.iter() {
+        is_candidate[candidate.unit] = true;
+        candidate.ranks.iter().for_each(|&rank| chosen[rank] = true);
     }
     let has_own = by_qkv.factors.map(|_, cells| cells.iter().any(|cell| cell.is_finite()));
     for on_node in grouped(nodes.iter().map(|&node| (node, 0))) {
         let several_units = on_node
             .iter()
             .any(|&rank| units.unit_of[rank] != units.unit_of[on_node[0]]);
-        let all_suspects = on_node.iter().all(|&rank| is_suspect[units.unit_of[rank]]);
+        let all_suspects = on_node.iter().all(|&rank| is_candidate[units.unit_of[rank]]);
         let mut known = on_node.iter().filter(|&&rank| has_own[rank]).peekable();
         if several_units && all_suspects && known.peek().is_some() && known.all(|&rank| chosen[rank]) {
             on_node.iter().for_each(|&rank| chosen[rank] = true);
         }
     }
-    for suspect in suspects {
-        let members = units.members[suspect.unit].iter();
+    for candidate in candidates {
+        let members = units.members[candidate.unit].iter();
         let ranks: Vec<usize> = members.copied().filter(|&rank| chosen[rank]).collect();
-        suspect.one_of &= ranks.len() == suspect.ranks.len();
-        suspect.ranks = ranks;
+        candidate.one_of &= ranks.len() == candidate.ranks.len();
+        candidate.ranks = ranks;
     }
 }

@@ -8,13 +8,13 @@ use crate::stats::median;
 
 /// Rows x iterations, row after row.
 #[derive(Debug, Clone)]
-pub(super) struct Table {
+pub(super) struct RowsByStep {
     rows: usize,
     columns: usize,
     values: Vec<f64>,
 }
 
-impl Table {
+impl RowsByStep {
     /// Fills each row by `fill(row, cells)`; the cells come as NaN.
     pub fn fill(rows: usize, columns: usize, fill: impl Fn(usize, &mut [f64]) + Sync) -> Self {
         let mut values = vec![f64::NAN; rows * columns];

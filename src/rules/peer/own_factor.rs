@@ -8,9 +8,9 @@ use std::ops::Range;
 use super::common::common_steps;
 use super::load::without_load;
 use super::rows::RowPlaces;
+use super::rows_by_step::RowsByStep;
 use super::settings::PeerSettings;
 use super::slowness::{Propose, Rows, Verdicts, judge};
-use super::table::Table;
 use crate::stats::median;
 
 /// The log of how many times faster than its stage's usual a whole step can be: a nanosecond would outweigh all other
@@ -20,7 +20,7 @@ const FASTEST: f64 = 2.0 * std::f64::consts::LN_2;
 /// Own factors with what they say of every row.
 pub(super) struct OwnFactors {
     /// Rows x iterations (log).
-    pub factors: Table,
+    pub factors: RowsByStep,
     /// Who is slow, and when.
     pub verdicts: Verdicts,
 }
@@ -28,7 +28,7 @@ pub(super) struct OwnFactors {
 impl OwnFactors {
     /// Judges rows by `seconds` (above 0 or NaN).
     pub fn of(
-        seconds: &Table,
+        seconds: &RowsByStep,
         places: &RowPlaces,
         slow_windows: &[Range<usize>],
         propose: &Propose<'_>,
@@ -58,7 +58,7 @@ impl OwnFactors {
 }
 
 /// Takes out steps far below their stage's usual: the timer did not run whole.
-fn take_out_broken_steps(logs: &mut Table, places: &RowPlaces) {
+fn take_out_broken_steps(logs: &mut RowsByStep, places: &RowPlaces) {
     let medians = logs.row_medians();
     let usual: Vec<f64> = places
         .stages

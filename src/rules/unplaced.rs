@@ -1,7 +1,7 @@
 //! Jobs with several pipeline stages of which nobody said who is in which, as interleaved schedules without group rows
 //! and flags: ranks of different stages do different work, so nobody is accused of doing more.
 //!
-//! Each rank is compared with itself alone: one that became slower is a suspect, for the ranks that wait for it
+//! Each rank is compared with itself alone: one that became slower is a candidate, for the ranks that wait for it
 //! inside their passes become slower too.
 
 use crate::contract::timers::is_transfer;
@@ -57,7 +57,7 @@ pub(super) fn without_names(findings: Vec<Finding>) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::samples::{job, verdict};
+    use super::super::peer::samples::{job, verdict};
     use super::*;
     use crate::job::TimerTable;
     use crate::verdict::Cause;
@@ -98,8 +98,8 @@ mod tests {
             |rank, step| if rank == 3 && step >= 20 { 1.5 } else { 1.0 },
         ));
         assert!(named.anomalies.is_empty());
-        let suspects: Vec<&[u32]> = named.findings.iter().map(|finding| finding.ranks.as_slice()).collect();
-        assert_eq!(suspects, [&[3][..]], "{:?}", named.findings);
+        let candidates: Vec<&[u32]> = named.findings.iter().map(|finding| finding.ranks.as_slice()).collect();
+        assert_eq!(candidates, [&[3][..]], "{:?}", named.findings);
         assert_eq!(named.findings[0].kind, FindingKind::Suspect);
     }
 

@@ -1,11 +1,11 @@
-//! Units: the ranks of one stage and pipeline. They wait for each other inside forward and backward, so that only the
+//! TensorGroups: the ranks of one stage and pipeline. They wait for each other inside forward and backward, so that only the
 //! unit's time can be told from those timers; its work is forward without the loader, plus backward.
 //!
 //! The loader's time is not the GPU's: one tensor-parallel rank loads and the rest wait for its broadcast inside
 //! forward, so the longest loader time of the members is taken out. `O(ranks x iterations)` and a sort a cell.
 
 use super::rows::{RowPlaces, grouped};
-use super::table::Table;
+use super::rows_by_step::RowsByStep;
 use crate::contract::timers::{ATTENTION_QKV, BACKWARD_COMPUTE, BATCH_GENERATOR, COMPUTING, FORWARD_COMPUTE};
 use crate::job::Job;
 use crate::job::Place;
@@ -21,10 +21,10 @@ const LEAST_FORWARD: f64 = 0.05;
 pub(super) struct RankTimes {
     /// Seconds that 1.0 in the tables stands for.
     pub unit_seconds: f64,
-    pub forward: Option<Table>,
-    pub backward: Option<Table>,
-    pub qkv: Option<Table>,
-    pub loader: Option<Table>,
+    pub forward: Option<RowsByStep>,
+    pub backward: Option<RowsByStep>,
+    pub qkv: Option<RowsByStep>,
+    pub loader: Option<RowsByStep>,
 }
 
 impl RankTimes {
@@ -40,7 +40,7 @@ impl RankTimes {
         let unit = power_of_two_near(largest);
         let table = |name: &str| {
             let seconds = &job.timer(name)?.seconds;
-            let table = Table::fill(seconds.nrows(), seconds.ncols(), |row, cells| {
+            let table = RowsByStep::fill(seconds.nrows(), seconds.ncols(), |row, cells| {
                 for (cell, &seconds) in cells.iter_mut().zip(seconds.row(row)) {
                     let scaled = seconds / unit;
                     // A duration of 0 says that the timer did not run.
@@ -78,7 +78,7 @@ fn power_of_two_near(value: f64) -> f64 {
 
 /// The units of a job with their times.
 #[derive(Debug)]
-pub(super) struct Units {
+pub(super) struct TensorGroups {
     /// Seconds that 1.0 in the tables stands for.
     pub unit_seconds: f64,
     /// Ranks (positions in the job) of each unit, by their place in the unit.
@@ -92,16 +92,16 @@ pub(super) struct Units {
     /// Where the units stand; a unit's node is that of its first member.
     pub places: RowPlaces,
     /// Forward without the loader's time.
-    pub forward: Option<Table>,
+    pub forward: Option<RowsByStep>,
     /// Backward.
-    pub backward: Option<Table>,
+    pub backward: Option<RowsByStep>,
     /// The longest loader time of the members.
-    pub loader: Option<Table>,
+    pub loader: Option<RowsByStep>,
     /// What a unit computes in a step.
-    pub work: Table,
+    pub work: RowsByStep,
 }
 
-impl Units {
+impl TensorGroups {
     /// Groups ranks by stage and pipeline; `nodes` are codes. `None` without a timer of computing or loading.
     pub fn new(times: &RankTimes, places: &[Place], nodes: &[u32]) -> Option<Self> {
         let keys: Vec<(u32, u32)> = places.iter().map(|place| (place.stage, place.pipeline)).collect();
@@ -118,7 +118,7 @@ impl Units {
                 .zip(places)
                 .map(|(&unit, place)| (unit as u32, place.member)),
         );
-        let of_unit = |table: &Option<Table>, of: fn(Vec<f64>) -> f64| {
+        let of_unit = |table: &Option<RowsByStep>, of: fn(Vec<f64>) -> f64| {
             table.as_ref().map(|table| over_members(table, &members, of))
         };
         let longest = |values: Vec<f64>| values.into_iter().fold(f64::NAN, f64::max);
@@ -138,7 +138,7 @@ impl Units {
             // Without computing there is nothing to compare but the loaders.
             (None, None, None) => {
                 let loader = loader.as_ref()?;
-                Table::fill(loader.rows(), loader.columns(), |_, _| ())
+                RowsByStep::fill(loader.rows(), loader.columns(), |_, _| ())
             }
         };
         Some(Self {
@@ -166,8 +166,8 @@ impl Units {
     }
 }
 
-fn over_members(table: &Table, members: &[Vec<usize>], of: fn(Vec<f64>) -> f64) -> Table {
-    Table::fill(members.len(), table.columns(), |unit, cells| {
+fn over_members(table: &RowsByStep, members: &[Vec<usize>], of: fn(Vec<f64>) -> f64) -> RowsByStep {
+    RowsByStep::fill(members.len(), table.columns(), |unit, cells| {
         match members[unit].as_slice() {
             [one] => cells.copy_from_slice(table.row(*one)),
             several => {
@@ -180,8 +180,8 @@ fn over_members(table: &Table, members: &[Vec<usize>], of: fn(Vec<f64>) -> f64) 
 }
 
 /// Forward less the loader's time; a row of the loader that is missing counts as that unit's median.
-fn without_loader(forward: &Table, loader: &Table) -> Table {
-    Table::fill(forward.rows(), forward.columns(), |unit, cells| {
+fn without_loader(forward: &RowsByStep, loader: &RowsByStep) -> RowsByStep {
+    RowsByStep::fill(forward.rows(), forward.columns(), |unit, cells| {
         let usual = median(loader.row(unit).iter().copied());
         let usual = if usual.is_finite() { usual } else { 0.0 };
         for ((cell, &forward), &loader) in cells.iter_mut().zip(forward.row(unit)).zip(loader.row(unit)) {
@@ -192,15 +192,15 @@ fn without_loader(forward: &Table, loader: &Table) -> Table {
 }
 
 /// Forward plus backward; where one is missing, the other times what the sum usually is of it in that stage.
-fn sum_of_passes(forward: &Table, backward: &Table, places: &RowPlaces) -> Table {
-    let all = |table: &Table| median(table.cells());
+fn sum_of_passes(forward: &RowsByStep, backward: &RowsByStep, places: &RowPlaces) -> RowsByStep {
+    let all = |table: &RowsByStep| median(table.cells());
     let (usual_forward, usual_backward) = (all(forward), all(backward));
     let usual = usual_forward + usual_backward;
     let shares: Vec<(f64, f64)> = places
         .stages
         .iter()
         .map(|rows| {
-            let share = |part: &Table, whole: f64| {
+            let share = |part: &RowsByStep, whole: f64| {
                 let cells = |&row: &usize| {
                     let sums = forward.row(row).iter().zip(backward.row(row)).map(|(f, b)| f + b);
                     sums.zip(part.row(row)).map(|(sum, part)| sum / part)
@@ -214,7 +214,7 @@ fn sum_of_passes(forward: &Table, backward: &Table, places: &RowPlaces) -> Table
             )
         })
         .collect();
-    Table::fill(forward.rows(), forward.columns(), |row, cells| {
+    RowsByStep::fill(forward.rows(), forward.columns(), |row, cells| {
         let (of_forward, of_backward) = shares[places.stage_of[row]];
         for ((cell, &forward), &backward) in cells.iter_mut().zip(forward.row(row)).zip(backward.row(row)) {
             *cell = match (forward.is_finite(), backward.is_finite()) {
@@ -238,8 +238,8 @@ mod tests {
         }
     }
 
-    fn table(rows: &[&[f64]]) -> Option<Table> {
-        Some(Table::fill(rows.len(), rows[0].len(), |row, cells| {
+    fn table(rows: &[&[f64]]) -> Option<RowsByStep> {
+        Some(RowsByStep::fill(rows.len(), rows[0].len(), |row, cells| {
             cells.copy_from_slice(rows[row]);
         }))
     }
@@ -255,7 +255,7 @@ mod tests {
             qkv: None,
             loader: table(&[&[0.5, 0.5, N], &[N, N, N]]),
         };
-        let units = Units::new(&times, &[place(0, 0, 0), place(0, 0, 1)], &[7, 7]).expect("timers");
+        let units = TensorGroups::new(&times, &[place(0, 0, 0), place(0, 0, 1)], &[7, 7]).expect("timers");
         assert_eq!((units.len(), units.members[0].as_slice()), (1, &[0, 1][..]));
         // Usual: 1.5 forward of 5.5.
         assert_eq!(units.work.row(0), [5.5, 2.5 * 5.5 / 1.5, 4.0 * 5.5 / 4.0]);
@@ -271,12 +271,12 @@ mod tests {
             loader: None,
         };
         let places = [place(0, 1, 0), place(0, 0, 0)];
-        assert!(Units::new(&none(), &places, &[0, 0]).is_none());
+        assert!(TensorGroups::new(&none(), &places, &[0, 0]).is_none());
         let times = RankTimes {
             qkv: table(&[&[1.0], &[2.0]]),
             ..none()
         };
-        let units = Units::new(&times, &places, &[0, 0]).expect("a timer");
+        let units = TensorGroups::new(&times, &places, &[0, 0]).expect("a timer");
         assert_eq!((units.unit_of.as_slice(), units.work.row(0)), (&[1, 0][..], &[2.0][..]));
     }
 
