@@ -100,8 +100,8 @@ impl fmt::Display for Method {
     }
 }
 
-/// One healthy task in fifty, at most: what bursts and a difference that must be new take away comes on top.
-pub const FALSE_ALARMS: f64 = 0.02;
+/// One healthy task in ten by the scores' distribution alone; that a difference must last and be new makes it far fewer.
+pub const FALSE_ALARMS: f64 = 0.1;
 
 /// Settings of a detection.
 #[derive(Debug, Clone, Copy)]

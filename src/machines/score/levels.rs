@@ -21,17 +21,22 @@ use super::deviations::Deviations;
 use super::peers::{Peers, Shown, Spread};
 use super::stretches::{Row, Stretches};
 use super::tails::{normal_score, student_tail};
-use super::{MachineScore, MetricScores};
+use super::{MachineScore, MetricScores, median};
 
 /// Up to so many machines each one's scale is that of the others alone; above, an evenly spaced sample of so many is the
 /// scale of all: no machine moves it any more, and nothing is quadratic.
 pub const EXACT_PEERS: usize = 64;
 /// What differs in the whole window must be larger by this factor.
-const OLD_FACTOR: f64 = 4.0;
+const OLD_FACTOR: f64 = 2.5;
+/// Machines are built to differ by about this share of a metric's level: a few of them may be alike to the last digit by chance.
+const BUILT_SHARE: f64 = 0.01;
 /// A new deviation may fall short of the level by this factor: the reference is noisy too.
 const NEW_FACTOR: f64 = 1.5;
 /// What is left without a burst may fall short of the level by this factor: less time is noisier.
 const REST_FACTOR: f64 = 1.6;
+/// Where levels wander slowly, chance has more of them: the power of the memory that its tail is multiplied by. Found on
+/// simulated noise without faults (the tests of this file), on no task.
+const MEMORY_POWER: f64 = 8.0;
 /// Two faulty machines among so many or more are judged with both left out of the scale.
 const PAIR_FROM: usize = 6;
 /// Share of a pair's score that counts: the pair was chosen out of all of them.
@@ -52,6 +57,7 @@ struct Levels<'a> {
     shown: Vec<(usize, Shown)>,
     windows: usize,
     floor: f64,
+    built: f64,
     tests: f64,
 }
 
@@ -103,6 +109,13 @@ pub fn judge(deviations: &Deviations, slide_s: f32, continuity_s: f32) -> Metric
     scores
 }
 
+/// Size of the metric's usual level.
+fn usual_level(medians: &[f32]) -> f64 {
+    let mut present: Vec<f32> = medians.iter().copied().filter(|value| !value.is_nan()).collect();
+    let level = f64::from(median(&mut present)).abs();
+    if level.is_nan() { 0.0 } else { level }
+}
+
 /// How many chances a healthy machine has in a window: both signs, and stretches that do not overlap.
 fn tests_of(plan: &Stretches, windows: usize) -> f64 {
     let continuities = windows as f64 / plan.lengths.first().copied().unwrap_or(windows).max(1) as f64;
@@ -126,6 +139,7 @@ impl<'a> Levels<'a> {
             shown,
             windows: deviations.median.len(),
             floor: deviations.floor,
+            built: BUILT_SHARE * usual_level(&deviations.median),
             tests,
         }
     }
@@ -144,8 +158,8 @@ impl<'a> Levels<'a> {
     }
 
     /// The normal variable of the probability that a healthy machine is off by more in any of its stretches.
-    fn score(&self, off: f64, spread: Spread) -> f64 {
-        let tail = self.tests * student_tail(off / spread.square.sqrt(), spread.freedom);
+    fn score(&self, off: f64, spread: Spread, memory: f64) -> f64 {
+        let tail = self.tests * memory.powf(MEMORY_POWER) * student_tail(off / spread.square.sqrt(), spread.freedom);
         normal_score(tail.min(0.5)).max(0.0)
     }
 
@@ -162,7 +176,7 @@ impl<'a> Levels<'a> {
         let size = f64::from(mean.abs());
         let rest = f64::from(row.weakest_rest(stretch, self.plan.burst, sign) - centre * sign);
         let borne_out = size.min(REST_FACTOR * rest);
-        let built = self.score(borne_out / OLD_FACTOR, apart);
+        let built = self.score(borne_out / OLD_FACTOR, apart.plus(self.built * self.built), 1.0);
         let reference = row.reference(stretch, mean, &self.plan).filter(|own| {
             let away = mean + centre - own;
             away * sign > 0.0 && row.lasts(stretch, *own, away)
@@ -170,7 +184,7 @@ impl<'a> Levels<'a> {
         let new = reference.map_or(0.0, |own| {
             let off = f64::from((own - centre) * sign);
             let away = (size - off).min(REST_FACTOR * (rest - off));
-            self.score(borne_out.min(NEW_FACTOR * away), apart)
+            self.score(borne_out.min(NEW_FACTOR * away), apart, peers.memory)
         });
         Some(Judged {
             score: built.max(new),

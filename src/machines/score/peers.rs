@@ -17,6 +17,8 @@ const MOST_FREEDOM: f64 = 200.0;
 const OVERLAP_GAIN: f64 = 4.0 / 3.0;
 /// Of few peers the spread in one stretch is doubtful: as if so many more lay on the centre.
 const DOUBTED_PEERS: f64 = 3.0;
+/// Of few independent stretches the memory is doubtful: as if so many more had none.
+const DOUBTED_STRETCHES: f64 = 10.0;
 
 /// A mean square with its degrees of freedom.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -28,6 +30,12 @@ pub struct Spread {
 }
 
 impl Spread {
+    /// With a constant without doubt added to the square.
+    #[must_use]
+    pub fn plus(self, constant: f64) -> Self {
+        Self::sum([self, Self::default()], constant)
+    }
+
     /// Sum of two independent spreads (Satterthwaite 1946), and of a constant without doubt.
     fn sum(parts: [Self; 2], constant: f64) -> Self {
         let square = constant + parts[0].square + parts[1].square;
@@ -45,6 +53,8 @@ impl Spread {
 pub struct Shown {
     /// Its usual level.
     usual: f32,
+    /// What its blocks lie off that by.
+    blocks: Vec<f32>,
     /// By stretch: its level.
     pub levels: Vec<Option<f32>>,
 }
@@ -55,9 +65,12 @@ impl Shown {
     pub fn new(row: &Row<'_>, plan: &Stretches) -> Self {
         let mut present: Vec<f32> = row.values.iter().copied().filter(|value| !value.is_nan()).collect();
         let usual = median(&mut present);
+        let usual = if usual.is_nan() { 0.0 } else { usual };
         let levels = plan.all.iter().map(|stretch| row.mean(stretch.start, stretch.end));
+        let blocks = row.blocks.iter().filter(|block| !block.is_nan());
         Self {
-            usual: if usual.is_nan() { 0.0 } else { usual },
+            usual,
+            blocks: blocks.map(|block| block - usual).collect(),
             levels: levels.collect(),
         }
     }
@@ -72,6 +85,9 @@ pub struct Peers {
     apart: Vec<Spread>,
     /// By stretch: the mean square that the peers show meanwhile.
     meanwhile: Vec<f64>,
+    /// How much slower than chance levels wander: the variance of the shortest stretches beside what it would be if their
+    /// blocks were independent; 1 at least.
+    pub memory: f64,
     machines: f64,
 }
 
@@ -110,7 +126,10 @@ impl Peers {
             let centre = centres[place];
             levels.map(move |level| level - centre)
         };
-        let apart = plan.lengths.iter().enumerate().map(|(length, &long)| {
+        let blocks: Vec<f32> = peers.iter().flat_map(|shown| &shown.blocks).copied().collect();
+        let block = clipped_square(&blocks, floor) + floor * floor;
+        let mut memory = 1.0;
+        let apart: Vec<Spread> = plan.lengths.iter().enumerate().map(|(length, &long)| {
             let stretches = plan.all.iter().enumerate();
             let of_length = stretches.filter(|(_, stretch)| stretch.length == length);
             let levels: Vec<f32> = of_length.flat_map(|(place, _)| off_centre(place)).collect();
@@ -120,15 +139,20 @@ impl Peers {
                 square: (square(&levels) - between.square).max(0.0),
                 freedom: count * independent,
             };
+            if length == 0 {
+                let seen = within.square / block * long as f64 / plan.block as f64;
+                memory += (seen - 1.0).max(0.0) * within.freedom / (within.freedom + DOUBTED_STRETCHES);
+            }
             Spread::sum([between, within], floor * floor)
-        });
+        }).collect();
         let meanwhile = (0..plan.all.len()).map(|place| {
             let levels: Vec<f32> = off_centre(place).collect();
             let present = levels.len() as f64;
             square(&levels) * present / (present + DOUBTED_PEERS) + floor * floor
         });
         Self {
-            apart: apart.collect(),
+            apart,
+            memory,
             meanwhile: meanwhile.collect(),
             machines: count,
             centres,

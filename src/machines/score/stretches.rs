@@ -96,7 +96,7 @@ pub struct Row<'a> {
     sums: Vec<f64>,
     counts: Vec<u32>,
     /// Means of blocks that follow each other; NaN where there is none.
-    blocks: Vec<f32>,
+    pub blocks: Vec<f32>,
 }
 
 impl<'a> Row<'a> {
