@@ -3,7 +3,7 @@
 
 use super::batch::{Batch, Digest};
 use super::calls::CallRows;
-use super::kept::{GroupRow, Names, RunExtent, StepTallies, StepTally, TimerRows, keep_latest};
+use super::collected_rows::{GroupRow, Names, RunExtent, StepTallies, StepTally, TimerRows, keep_latest};
 use super::quality::DataQuality;
 use super::sightings::Sightings;
 use super::window::Selection;
