@@ -100,8 +100,8 @@ impl fmt::Display for Method {
     }
 }
 
-/// One healthy task in ten by the scores' distribution alone; that a difference must last and be new makes it far fewer.
-pub const FALSE_ALARMS: f64 = 0.1;
+/// Three healthy tasks in a hundred, at most; noise that does not wander slowly gives far fewer.
+pub const FALSE_ALARMS: f64 = 0.03;
 
 /// Settings of a detection.
 #[derive(Debug, Clone, Copy)]

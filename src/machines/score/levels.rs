@@ -37,6 +37,8 @@ const REST_FACTOR: f64 = 1.6;
 /// Where levels wander slowly, chance has more of them: the power of the memory that its tail is multiplied by. Found on
 /// simulated noise without faults (the tests of this file), on no task.
 const MEMORY_POWER: f64 = 8.0;
+/// Of chance's levels of any size so many also last, are new and are borne out by their rest, at most; found likewise.
+const GATED: f64 = 0.2;
 /// Two faulty machines among so many or more are judged with both left out of the scale.
 const PAIR_FROM: usize = 6;
 /// Share of a pair's score that counts: the pair was chosen out of all of them.
@@ -104,7 +106,12 @@ pub fn judge(deviations: &Deviations, slide_s: f32, continuity_s: f32) -> Metric
     let shortest = levels.plan.all.iter().take_while(|stretch| stretch.length == 0);
     scores.by_stretch = shortest
         .enumerate()
-        .map(|(place, stretch)| (stretch.start, judged.iter().map(|row| row[place].score as f32).collect()))
+        .map(|(place, stretch)| {
+            (
+                stretch.start,
+                judged.iter().map(|row| row[place].score as f32).collect(),
+            )
+        })
         .collect();
     scores
 }
@@ -119,14 +126,20 @@ fn usual_level(medians: &[f32]) -> f64 {
 /// How many chances a healthy machine has in a window: both signs, and stretches that do not overlap.
 fn tests_of(plan: &Stretches, windows: usize) -> f64 {
     let continuities = windows as f64 / plan.lengths.first().copied().unwrap_or(windows).max(1) as f64;
-    2.0 * continuities
+    2.0 * continuities * GATED
 }
 
 impl<'a> Levels<'a> {
     fn new(deviations: &'a Deviations, plan: Stretches) -> Self {
-        let rows: Vec<Row<'a>> = deviations.smooth.par_iter().map(|row| Row::new(row, plan.block)).collect();
+        let rows: Vec<Row<'a>> = deviations
+            .smooth
+            .par_iter()
+            .map(|row| Row::new(row, plan.block))
+            .collect();
         let every = rows.len().div_ceil(EXACT_PEERS).max(1);
-        let present: Vec<usize> = (0..rows.len()).filter(|&machine| rows[machine].values.iter().any(|value| !value.is_nan())).collect();
+        let present: Vec<usize> = (0..rows.len())
+            .filter(|&machine| rows[machine].values.iter().any(|value| !value.is_nan()))
+            .collect();
         let shown = present
             .into_par_iter()
             .step_by(every)
@@ -154,7 +167,9 @@ impl<'a> Levels<'a> {
     fn judge(&self, machine: usize, peers: &Peers) -> Vec<Judged> {
         let row = &self.rows[machine];
         let stretches = self.plan.all.iter().enumerate();
-        stretches.map(|(place, _)| self.judge_stretch(row, place, peers).unwrap_or_default()).collect()
+        stretches
+            .map(|(place, _)| self.judge_stretch(row, place, peers).unwrap_or_default())
+            .collect()
     }
 
     /// The normal variable of the probability that a healthy machine is off by more in any of its stretches.
@@ -200,9 +215,15 @@ fn judge_pair(levels: &Levels<'_>, judged: &mut [Vec<Judged>]) {
         let levels = shown.levels.iter().flatten();
         levels.map(|level| level.abs()).fold(0.0, f32::max)
     };
-    let mut order: Vec<(f32, usize)> = levels.shown.iter().map(|(machine, shown)| (largest(shown), *machine)).collect();
+    let mut order: Vec<(f32, usize)> = levels
+        .shown
+        .iter()
+        .map(|(machine, shown)| (largest(shown), *machine))
+        .collect();
     order.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-    let [(_, first), (_, second), ..] = order[..] else { return };
+    let [(_, first), (_, second), ..] = order[..] else {
+        return;
+    };
     let pair = [first, second];
     let peers = levels.peers(&pair, true);
     let rows = pair.map(|machine| levels.judge(machine, &peers));
@@ -217,5 +238,95 @@ fn judge_pair(levels: &Levels<'_>, judged: &mut [Vec<Judged>]) {
                 };
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::{Rng, SeedableRng};
+    use rand_xoshiro::Xoshiro256PlusPlus;
+
+    use super::super::deviations::deviations;
+    use super::super::tails::normal_tail;
+    use super::*;
+
+    const WINDOWS: usize = 225;
+    const SLIDE_S: f32 = 4.0;
+
+    fn normal(random: &mut Xoshiro256PlusPlus) -> f32 {
+        (0..12).map(|_| random.gen_range(-0.5..0.5_f32)).sum()
+    }
+
+    /// Noise of one machine: its neighbours' likeness falls to 1/e in `memory_s`; a wave of random phase; what it is built with.
+    fn noise(random: &mut Xoshiro256PlusPlus, memory_s: f32, wave: f32) -> Vec<f32> {
+        let keep = (-SLIDE_S / memory_s).exp();
+        let (built, phase) = (0.3 * normal(random), 6.3 * random.gen_range(0.0..1.0_f32));
+        let mut slow = normal(random);
+        (0..WINDOWS)
+            .map(|window| {
+                slow = keep * slow + (1.0 - keep * keep).sqrt() * normal(random);
+                built + slow + wave * (window as f32 * 0.1 + phase).sin() + 0.2 * normal(random)
+            })
+            .collect()
+    }
+
+    fn scores(values: &[Vec<f32>]) -> Vec<f64> {
+        let judged = judge(&deviations(values, SLIDE_S), SLIDE_S, 240.0);
+        judged.machines.iter().map(|machine| machine.score).collect()
+    }
+
+    #[test]
+    fn chance_reaches_a_score_no_more_often_than_its_tail_says_whatever_the_memory() {
+        const TASKS: usize = 80;
+        const MACHINES: usize = 12;
+        for (memory_s, wave) in [(1.0, 0.0), (10.0, 0.0), (50.0, 0.0), (200.0, 0.0), (5.0, 2.0)] {
+            let mut random = Xoshiro256PlusPlus::seed_from_u64(11);
+            let mut all = Vec::new();
+            for _ in 0..TASKS {
+                let task: Vec<Vec<f32>> = (0..MACHINES).map(|_| noise(&mut random, memory_s, wave)).collect();
+                all.extend(scores(&task));
+            }
+            for score in [1.0, 1.5, 2.0, 2.5] {
+                let reached = all.iter().filter(|&&own| own > score).count();
+                let most = normal_tail(score) * all.len() as f64;
+                assert!(
+                    reached as f64 <= most,
+                    "memory {memory_s} wave {wave}: {reached} above {score}, {most:.1} may be"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_fault_is_found_and_a_burst_is_not_even_beside_it() {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(5);
+        let mut task: Vec<Vec<f32>> = (0..8).map(|_| noise(&mut random, 10.0, 0.0)).collect();
+        task[3][140..].iter_mut().for_each(|value| *value -= 6.0);
+        task[5][60..100].iter_mut().for_each(|value| *value -= 30.0);
+        let scores = scores(&task);
+        assert!(scores[3] > 4.0, "{scores:?}");
+        assert!(
+            (0..8)
+                .filter(|&machine| machine != 3)
+                .all(|machine| scores[machine] < 2.0),
+            "{scores:?}"
+        );
+    }
+
+    #[test]
+    fn two_faulty_machines_do_not_hide_each_other() {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(6);
+        let mut task: Vec<Vec<f32>> = (0..7).map(|_| noise(&mut random, 10.0, 0.0)).collect();
+        for faulty in [1, 4] {
+            task[faulty][120..].iter_mut().for_each(|value| *value += 8.0);
+        }
+        let scores = scores(&task);
+        assert!(scores[1] > 3.0 && scores[4] > 3.0, "{scores:?}");
+    }
+
+    #[test]
+    fn equal_machines_have_no_score() {
+        let row: Vec<f32> = (0..WINDOWS).map(|window| (window as f32 * 0.3).sin()).collect();
+        assert!(scores(&vec![row; 5]).iter().all(|&score| score == 0.0));
     }
 }

@@ -39,8 +39,15 @@ impl Spread {
     /// Sum of two independent spreads (Satterthwaite 1946), and of a constant without doubt.
     fn sum(parts: [Self; 2], constant: f64) -> Self {
         let square = constant + parts[0].square + parts[1].square;
-        let doubt: f64 = parts.iter().map(|part| part.square.powi(2) / part.freedom.max(1.0)).sum();
-        let freedom = if doubt > 0.0 { square * square / doubt } else { MOST_FREEDOM };
+        let doubt: f64 = parts
+            .iter()
+            .map(|part| part.square.powi(2) / part.freedom.max(1.0))
+            .sum();
+        let freedom = if doubt > 0.0 {
+            square * square / doubt
+        } else {
+            MOST_FREEDOM
+        };
         Self {
             square,
             freedom: freedom.min(MOST_FREEDOM),
@@ -129,22 +136,27 @@ impl Peers {
         let blocks: Vec<f32> = peers.iter().flat_map(|shown| &shown.blocks).copied().collect();
         let block = clipped_square(&blocks, floor) + floor * floor;
         let mut memory = 1.0;
-        let apart: Vec<Spread> = plan.lengths.iter().enumerate().map(|(length, &long)| {
-            let stretches = plan.all.iter().enumerate();
-            let of_length = stretches.filter(|(_, stretch)| stretch.length == length);
-            let levels: Vec<f32> = of_length.flat_map(|(place, _)| off_centre(place)).collect();
-            // Stretches overlap: so many of each machine are independent, beside its usual level.
-            let independent = (OVERLAP_GAIN * (windows as f64 / long as f64 - 1.0)).max(0.5);
-            let within = Spread {
-                square: (square(&levels) - between.square).max(0.0),
-                freedom: count * independent,
-            };
-            if length == 0 {
-                let seen = within.square / block * long as f64 / plan.block as f64;
-                memory += (seen - 1.0).max(0.0) * within.freedom / (within.freedom + DOUBTED_STRETCHES);
-            }
-            Spread::sum([between, within], floor * floor)
-        }).collect();
+        let apart: Vec<Spread> = plan
+            .lengths
+            .iter()
+            .enumerate()
+            .map(|(length, &long)| {
+                let stretches = plan.all.iter().enumerate();
+                let of_length = stretches.filter(|(_, stretch)| stretch.length == length);
+                let levels: Vec<f32> = of_length.flat_map(|(place, _)| off_centre(place)).collect();
+                // Stretches overlap: so many of each machine are independent, beside its usual level.
+                let independent = (OVERLAP_GAIN * (windows as f64 / long as f64 - 1.0)).max(0.5);
+                let within = Spread {
+                    square: (square(&levels) - between.square).max(0.0),
+                    freedom: count * independent,
+                };
+                if length == 0 {
+                    let seen = within.square / block * long as f64 / plan.block as f64;
+                    memory += (seen - 1.0).max(0.0) * within.freedom / (within.freedom + DOUBTED_STRETCHES);
+                }
+                Spread::sum([between, within], floor * floor)
+            })
+            .collect();
         let meanwhile = (0..plan.all.len()).map(|place| {
             let levels: Vec<f32> = off_centre(place).collect();
             let present = levels.len() as f64;
@@ -177,6 +189,9 @@ fn clipped_square(values: &[f32], floor: f64) -> f64 {
     }
     let mut sizes: Vec<f32> = values.iter().map(|value| value.abs()).collect();
     let most = CLIP * (NORMAL_MAD * f64::from(median(&mut sizes)) + floor);
-    let sum: f64 = values.iter().map(|&value| f64::from(value).abs().min(most).powi(2)).sum();
+    let sum: f64 = values
+        .iter()
+        .map(|&value| f64::from(value).abs().min(most).powi(2))
+        .sum();
     sum / values.len() as f64
 }

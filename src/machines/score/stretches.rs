@@ -124,7 +124,9 @@ impl<'a> Row<'a> {
         };
         // NaN where there is none.
         let starts = (0..(values.len() + 1).saturating_sub(block)).step_by(block.max(1));
-        row.blocks = starts.map(|start| row.mean(start, start + block).unwrap_or(f32::NAN)).collect();
+        row.blocks = starts
+            .map(|start| row.mean(start, start + block).unwrap_or(f32::NAN))
+            .collect();
         row
     }
 
@@ -218,7 +220,9 @@ mod tests {
         let plan = Stretches::new(225, 4.0, 240.0);
         let stretch = plan.all[3];
         let values = |from: usize, to: usize| -> Vec<f32> {
-            (0..225).map(|window| if (from..to).contains(&window) { -2.0 } else { 0.0 }).collect()
+            (0..225)
+                .map(|window| if (from..to).contains(&window) { -2.0 } else { 0.0 })
+                .collect()
         };
         for (from, to, left) in [(10, 60, 0.0), (0, 225, 2.0), (stretch.start, stretch.end, 2.0)] {
             let values = values(from, to);
