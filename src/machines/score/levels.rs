@@ -321,7 +321,14 @@ mod tests {
             task[faulty][120..].iter_mut().for_each(|value| *value += 8.0);
         }
         let scores = scores(&task);
-        assert!(scores[1] > 3.0 && scores[4] > 3.0, "{scores:?}");
+        // Three false alarms in a hundred tasks of so many machines and one metric.
+        let threshold = normal_score(0.03 / task.len() as f64);
+        assert!(scores[1] > threshold && scores[4] > threshold, "{scores:?}");
+        assert!(
+            (0..7)
+                .filter(|machine| ![1, 4].contains(machine))
+                .all(|machine| scores[machine] < threshold)
+        );
     }
 
     #[test]

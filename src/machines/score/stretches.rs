@@ -224,7 +224,7 @@ mod tests {
                 .map(|window| if (from..to).contains(&window) { -2.0 } else { 0.0 })
                 .collect()
         };
-        for (from, to, left) in [(10, 60, 0.0), (0, 225, 2.0), (stretch.start, stretch.end, 2.0)] {
+        for (from, to, left) in [(10, 45, 0.0), (0, 225, 2.0), (stretch.start, stretch.end, 2.0)] {
             let values = values(from, to);
             let row = Row::new(&values, plan.block);
             assert_eq!(row.weakest_rest(stretch, plan.burst, -1.0), left, "{from} {to}");
