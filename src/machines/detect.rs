@@ -14,7 +14,8 @@ use super::model::network::WINDOW;
 use super::model::store::Models;
 use super::names::Names;
 use super::samples::{Metric, Task};
-use super::score::levels::{self, Deviations};
+use super::score::deviations::{Deviations, deviations};
+use super::score::levels;
 use super::score::moments::whitened_moments;
 use super::score::tails::{normal_score, normal_tail};
 use super::score::windows::{self, Distance, Vectors};
@@ -99,8 +100,8 @@ impl fmt::Display for Method {
     }
 }
 
-/// One task in a hundred, at most: the gates of the levels make it far fewer.
-pub const FALSE_ALARMS: f64 = 0.01;
+/// Three healthy tasks in a hundred, at most; noise that does not wander slowly gives far fewer.
+pub const FALSE_ALARMS: f64 = 0.03;
 
 /// Settings of a detection.
 #[derive(Debug, Clone, Copy)]
@@ -284,9 +285,9 @@ fn judge_metric(
                 low,
                 high,
             };
-            levels::deviations(&denoiser.means(&grid, windows), windows.slide_s)
+            deviations(&denoiser.means(&grid, windows), windows.slide_s)
         } else {
-            levels::deviations(&means, windows.slide_s)
+            deviations(&means, windows.slide_s)
         };
         return Ok(Some(JudgedMetric {
             name: metric.name.clone(),

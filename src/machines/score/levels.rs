@@ -1,159 +1,66 @@
 //! Levels over minutes, against peers and against the machine's own other minutes.
 //!
-//! Every window of every machine has a value (its mean, or that of its reconstruction). What a machine's value lies
-//! above or below the median of all machines is its deviation; a running median over half a minute takes out spikes.
-//! For every stretch of the continuity (four minutes) a machine's level is the mean of its deviations. It counts when
+//! Every window of every machine has a value (its mean, or that of its reconstruction); [`super::deviations`] makes
+//! deviations from the machines' median of them. Stretches of the continuity (four minutes) and longer are judged:
 //!
-//! * it lasts: at nearly all times of the stretch the deviation has the same sign and at least a third of the size. A
-//!   burst of two or three minutes leaves the rest of the stretch without any;
-//! * it is large beside what the other machines' levels are: their spread between machines (built-in differences),
-//!   their spread from stretch to stretch (levels that wander), and what the metric's range makes worth a look;
-//! * it is new: the level lies as far from the machine's own median outside of the stretch. A machine that differs in
-//!   the whole window must do so more strongly, for it may be built so.
+//! * It must be borne out by its *rest*: the smallest mean that is left of it when a burst is taken out of it anywhere. A
+//!   burst leaves noise there, a fault its level.
+//! * It must be different: large beside what the other machines' levels of the same length lie apart by ([`super::peers`]).
+//! * It must be new: as far, or nearly, from the machine's own level outside of the stretch. A machine that differs in the
+//!   whole window must do so [`OLD_FACTOR`] times as strongly: it may be built so.
+//! * It must last: at nearly all times of the stretch the deviation has the same sign and at least a third of the size.
 //!
-//! The ratio of level and scale is Student distributed on a healthy machine when levels are normal; its degrees of
-//! freedom follow from the two spreads and their sample sizes (Satterthwaite 1946). The score is the normal variable of
-//! the same tail, so that it means the same with 4 machines and with 4,000. The gates above only take scores away: the
-//! tail is an upper bound of the false-alarm rate.
-//!
-//! Cost: stretches x windows a stretch x machines; nothing is quadratic in the machines above [`EXACT_PEERS`].
+//! Level over scale is Student distributed on a healthy machine when levels are normal. Its tail is multiplied by the number
+//! of stretches that do not overlap, for both signs; the score is the normal variable of the result. So the tail of a score
+//! is about the probability that a healthy machine reaches it in one metric of one window, whatever the noise's memory: the
+//! scale is that of means of the same length. Tests hold that under noise of several kinds.
 
 use rayon::prelude::*;
 
+use super::deviations::Deviations;
+use super::peers::{Peers, Shown, Spread};
+use super::stretches::{Row, Stretches};
 use super::tails::{normal_score, student_tail};
-use super::{MachineScore, MetricScores, median, quantile};
+use super::{MachineScore, MetricScores, median};
 
-/// Up to so many machines each one's scale is that of the others alone; above, one machine no longer moves the scale.
+/// Up to so many machines each one's scale is that of the others alone; above, an evenly spaced sample of so many is the
+/// scale of all: no machine moves it any more, and nothing is quadratic.
 pub const EXACT_PEERS: usize = 64;
-/// Deviations are smoothed over this time.
-const SMOOTHED_S: f32 = 30.0;
-/// Time between the starts of stretches.
-const STEP_S: f32 = 8.0;
-/// A lasting deviation has at least this share of its mean size...
-const LASTING_SIZE: f32 = 0.35;
-/// ...in at least this share of the stretch.
-const LASTING_SHARE: f32 = 0.93;
-/// The weaker times of a stretch: its lowest fifth...
-const WEAK_SHARE: f64 = 0.2;
-/// ...and how much of the mean they must bear out: noise of half the mean leaves three fifths of it at that place.
-const WEAK_FACTOR: f32 = 1.6;
-/// Windows that must be there in a stretch.
-const PRESENT_SHARE: f32 = 0.75;
-/// Time beside the stretch that is left out of the machine's own reference: faults come and go gradually.
-const BESIDE_S: f32 = 30.0;
-/// Shortest own reference.
-const REFERENCE_S: f32 = 60.0;
-/// A new deviation may fall short of the level by this factor: the reference is noisy too.
-const NEW_FACTOR: f64 = 1.5;
 /// What differs in the whole window must be larger by this factor.
 const OLD_FACTOR: f64 = 2.5;
-/// Share of the metric's range that is worth a look even if the machines are equal to the last digit.
-const WORTH_A_LOOK: f64 = 0.003;
-/// Outliers among the peers count as so many scales at most.
-const CLIP: f64 = 3.0;
-const NORMAL_MAD: f64 = 1.4826;
-/// Variance of a median beside that of one value, times the number of values.
-const MEDIAN_VARIANCE: f64 = std::f64::consts::FRAC_PI_2;
-const MOST_FREEDOM: f64 = 200.0;
+/// Machines are built to differ by about this share of a metric's level: a few of them may be alike to the last digit by chance.
+const BUILT_SHARE: f64 = 0.01;
+/// A new deviation may fall short of the level by this factor: the reference is noisy too.
+const NEW_FACTOR: f64 = 1.5;
+/// What is left without a burst may fall short of the level by this factor: less time is noisier.
+const REST_FACTOR: f64 = 1.6;
+/// Where levels wander slowly, chance has more of them: the power of the memory that its tail is multiplied by. Chosen on
+/// the suite's tuning seeds and the public readings; the tests of this file hold that it is enough for simulated noise.
+const MEMORY_POWER: f64 = 8.0;
+/// Of chance's levels of any size so many also last, are new and are borne out by their rest, at most; chosen likewise.
+const GATED: f64 = 0.2;
 /// Two faulty machines among so many or more are judged with both left out of the scale.
 const PAIR_FROM: usize = 6;
 /// Share of a pair's score that counts: the pair was chosen out of all of them.
 const PAIR_FACTOR: f64 = 0.8;
 
-/// Deviations from the median of the machines, smoothed; machine by machine.
-#[derive(Debug, Clone)]
-pub struct Deviations {
-    /// A row a machine, a value a window; NaN where the machine has no samples.
-    pub smooth: Vec<Vec<f32>>,
-    /// Median of the machines by window.
-    pub median: Vec<f32>,
-    /// Smallest level that is worth a look.
-    pub floor: f64,
-}
-
-/// Takes the median of the machines off their values (a row a machine).
-#[must_use]
-pub fn deviations(values: &[Vec<f32>], slide_s: f32) -> Deviations {
-    let count = values.first().map_or(0, Vec::len);
-    let middle: Vec<f32> = (0..count)
-        .into_par_iter()
-        .map_init(Vec::new, |column: &mut Vec<f32>, window| {
-            column.clear();
-            column.extend(values.iter().map(|row| row[window]).filter(|value| !value.is_nan()));
-            median(column)
-        })
-        .collect();
-    let half = ((SMOOTHED_S / slide_s).round() as usize | 1) / 2;
-    let smooth = values
-        .par_iter()
-        .map(|row| {
-            let off: Vec<f32> = row.iter().zip(&middle).map(|(value, middle)| value - middle).collect();
-            let mut near = Vec::with_capacity(2 * half + 1);
-            (0..count)
-                .map(|window| {
-                    if off[window].is_nan() {
-                        return f32::NAN;
-                    }
-                    near.clear();
-                    // The series' ends count as often as windows are missing beyond them.
-                    near.extend(
-                        (window as isize - half as isize..=(window + half) as isize).filter_map(|place| {
-                            let value = off[place.clamp(0, count as isize - 1) as usize];
-                            (!value.is_nan()).then_some(value)
-                        }),
-                    );
-                    median(&mut near)
-                })
-                .collect()
-        })
-        .collect();
-    Deviations {
-        smooth,
-        floor: floor_of(values),
-        median: middle,
-    }
-}
-
-/// Share of the range of the values, without their extreme hundredths.
-fn floor_of(values: &[Vec<f32>]) -> f64 {
-    const SAMPLE: usize = 100_000;
-    let total: usize = values.iter().map(Vec::len).sum();
-    let every = total.div_ceil(SAMPLE).max(1) | 1;
-    let all = values.iter().flatten().copied().step_by(every);
-    let mut sample: Vec<f32> = all.filter(|value| !value.is_nan()).collect();
-    let low = f64::from(quantile(&mut sample, 0.01));
-    let high = f64::from(quantile(&mut sample, 0.99));
-    if low.is_nan() {
-        return 1e-12;
-    }
-    WORTH_A_LOOK * (high - low) + 1e-6 * low.abs().max(high.abs()) + 1e-12
-}
-
-/// What a stretch of a machine is judged by, before the peers' centre is known.
-#[derive(Debug, Clone, Copy)]
-struct Level {
-    /// Mean deviation.
+/// A stretch of a machine, judged.
+#[derive(Debug, Clone, Copy, Default)]
+struct Judged {
+    score: f64,
     mean: f32,
-    /// Median of the machine's deviations outside of the stretch, where there are enough.
-    reference: Option<f32>,
+    usual: f64,
 }
 
-/// Levels by machine and stretch, and where the stretches lie.
 struct Levels<'a> {
-    rows: &'a [Vec<f32>],
-    starts: Vec<usize>,
-    long: usize,
-    /// Stretches that far apart do not overlap.
-    apart: usize,
+    plan: Stretches,
+    rows: Vec<Row<'a>>,
+    /// Machines that are peers, and what they show.
+    shown: Vec<(usize, Shown)>,
+    windows: usize,
     floor: f64,
-    by_machine: Vec<Vec<Option<Level>>>,
-}
-
-/// What machines are held against: the peers' centre by stretch, the scale of a level and its degrees of freedom.
-struct Peers {
-    centres: Vec<f32>,
-    scale: f64,
-    freedom: f64,
+    built: f64,
+    tests: f64,
 }
 
 /// Scores every machine of a metric. `continuity_s` is how long a difference must last.
@@ -161,16 +68,16 @@ struct Peers {
 pub fn judge(deviations: &Deviations, slide_s: f32, continuity_s: f32) -> MetricScores {
     let machines = deviations.smooth.len();
     let count = deviations.median.len();
-    let long = ((continuity_s / slide_s).round() as usize).max(1);
     let mut scores = MetricScores {
         machines: vec![MachineScore::default(); machines],
         median: deviations.median.clone(),
         by_stretch: Vec::new(),
     };
-    if machines < 3 || count < long {
+    let plan = Stretches::new(count, slide_s, continuity_s);
+    if machines < 3 || plan.all.is_empty() {
         return scores;
     }
-    let levels = Levels::new(deviations, long, slide_s);
+    let levels = Levels::new(deviations, plan);
     let common = (machines > EXACT_PEERS).then(|| levels.peers(&[], false));
     let mut judged: Vec<Vec<Judged>> = (0..machines)
         .into_par_iter()
@@ -183,237 +90,141 @@ pub fn judge(deviations: &Deviations, slide_s: f32, continuity_s: f32) -> Metric
         judge_pair(&levels, &mut judged);
     }
     for (best, by_stretch) in scores.machines.iter_mut().zip(&judged) {
-        // The first of equal scores: the earliest stretch.
-        for (judged, &start) in by_stretch.iter().zip(&levels.starts) {
+        // The first of equal scores: the shortest, earliest stretch.
+        for (judged, stretch) in by_stretch.iter().zip(&levels.plan.all) {
             if judged.score > best.score {
                 *best = MachineScore {
                     score: judged.score,
-                    first: start,
-                    end: start + long,
+                    first: stretch.start,
+                    end: stretch.end,
                     deviation: f64::from(judged.mean),
                     usual: judged.usual,
                 };
             }
         }
     }
-    scores.by_stretch = levels
-        .starts
-        .iter()
+    let shortest = levels.plan.all.iter().take_while(|stretch| stretch.length == 0);
+    scores.by_stretch = shortest
         .enumerate()
-        .map(|(place, &start)| (start, judged.iter().map(|row| row[place].score as f32).collect()))
+        .map(|(place, stretch)| {
+            (
+                stretch.start,
+                judged.iter().map(|row| row[place].score as f32).collect(),
+            )
+        })
         .collect();
     scores
 }
 
-/// A stretch of a machine, judged.
-#[derive(Debug, Clone, Copy, Default)]
-struct Judged {
-    score: f64,
-    mean: f32,
-    usual: f64,
+/// Size of the metric's usual level.
+fn usual_level(medians: &[f32]) -> f64 {
+    let mut present: Vec<f32> = medians.iter().copied().filter(|value| !value.is_nan()).collect();
+    let level = f64::from(median(&mut present)).abs();
+    if level.is_nan() { 0.0 } else { level }
+}
+
+/// How many chances a healthy machine has in a window: both signs, and stretches that do not overlap.
+fn tests_of(plan: &Stretches, windows: usize) -> f64 {
+    let continuities = windows as f64 / plan.lengths.first().copied().unwrap_or(windows).max(1) as f64;
+    2.0 * continuities * GATED
 }
 
 impl<'a> Levels<'a> {
-    fn new(deviations: &'a Deviations, long: usize, slide_s: f32) -> Self {
-        let step = ((STEP_S / slide_s).round() as usize).max(1);
-        let count = deviations.median.len();
-        let mut starts: Vec<usize> = (0..=count - long).step_by(step).collect();
-        if starts.last().is_some_and(|&last| last + long < count) {
-            starts.push(count - long);
-        }
-        let by_machine = deviations
+    fn new(deviations: &'a Deviations, plan: Stretches) -> Self {
+        let rows: Vec<Row<'a>> = deviations
             .smooth
             .par_iter()
-            .map(|row| levels_of(row, &starts, long, slide_s))
+            .map(|row| Row::new(row, plan.block))
             .collect();
+        let every = rows.len().div_ceil(EXACT_PEERS).max(1);
+        let present: Vec<usize> = (0..rows.len())
+            .filter(|&machine| rows[machine].values.iter().any(|value| !value.is_nan()))
+            .collect();
+        let shown = present
+            .into_par_iter()
+            .step_by(every)
+            .map(|machine| (machine, Shown::new(&rows[machine], &plan)))
+            .collect();
+        let tests = tests_of(&plan, deviations.median.len());
         Self {
-            rows: &deviations.smooth,
-            starts,
-            long,
-            apart: long.div_ceil(step),
+            plan,
+            rows,
+            shown,
+            windows: deviations.median.len(),
             floor: deviations.floor,
-            by_machine,
+            built: BUILT_SHARE * usual_level(&deviations.median),
+            tests,
         }
-    }
-
-    /// All machines but some.
-    fn others<'b>(&'b self, without: &'b [usize]) -> impl Iterator<Item = &'b Vec<Option<Level>>> {
-        let machines = self.by_machine.iter().enumerate();
-        machines
-            .filter(|(machine, _)| !without.contains(machine))
-            .map(|(_, row)| row)
     }
 
     /// What machines are held against when some are left out.
-    ///
-    /// Levels are held against the median of all machines: a single machine moves it little, and towards itself, which is
-    /// the safe side. Two faulty machines of six move it far; `centred`, levels are held against the peers' own median.
     fn peers(&self, without: &[usize], centred: bool) -> Peers {
-        let mut column = Vec::new();
-        let centres: Vec<f32> = (0..self.starts.len())
-            .map(|place| {
-                if !centred {
-                    return 0.0;
-                }
-                column.clear();
-                column.extend(
-                    self.others(without)
-                        .filter_map(|row| row[place])
-                        .map(|level| level.mean),
-                );
-                let middle = median(&mut column);
-                if middle.is_nan() { 0.0 } else { middle }
-            })
-            .collect();
-        let (mut own, mut rest) = (Vec::new(), Vec::new());
-        for row in self.others(without) {
-            let apart = row.iter().zip(&centres).step_by(self.apart);
-            let mut levels: Vec<f32> = apart
-                .filter_map(|(level, centre)| Some(level.as_ref()?.mean - centre))
-                .collect();
-            if levels.is_empty() {
-                continue;
-            }
-            let middle = median(&mut levels);
-            own.push(f64::from(middle));
-            rest.extend(levels.iter().map(|level| f64::from(level - middle)));
-        }
-        // Spreads about a median that was taken from the same few machines are too small, and the median itself is off.
-        let few = own.len().max(2) as f64;
-        let correction = if centred {
-            few / (few - 1.0) * (1.0 + MEDIAN_VARIANCE / few)
-        } else {
-            1.0
-        };
-        let between = correction * self.clipped_square(&own);
-        let free = rest.len() - own.len();
-        let within = if free > 0 {
-            correction * self.clipped_square(&rest)
-        } else {
-            0.0
-        };
-        let square = between + within + self.floor * self.floor;
-        let bound = between * between / few + within * within / free.max(1) as f64;
-        let freedom = if bound > 0.0 {
-            square * square / bound
-        } else {
-            MOST_FREEDOM
-        };
-        Peers {
-            centres,
-            scale: square.sqrt(),
-            freedom: freedom.min(MOST_FREEDOM),
-        }
-    }
-
-    /// Mean square with outliers clipped.
-    fn clipped_square(&self, values: &[f64]) -> f64 {
-        if values.is_empty() {
-            return 0.0;
-        }
-        let mut sizes: Vec<f32> = values.iter().map(|value| value.abs() as f32).collect();
-        let most = CLIP * (NORMAL_MAD * f64::from(median(&mut sizes)) + self.floor);
-        let sum: f64 = values.iter().map(|value| value.abs().min(most).powi(2)).sum();
-        sum / values.len() as f64
+        let others = self.shown.iter().filter(|(machine, _)| !without.contains(machine));
+        let others: Vec<&Shown> = others.map(|(_, shown)| shown).collect();
+        Peers::new(&others, &self.plan, self.windows, self.floor, centred)
     }
 
     fn judge(&self, machine: usize, peers: &Peers) -> Vec<Judged> {
-        let each = self.by_machine[machine].iter().zip(&self.starts).zip(&peers.centres);
-        each.map(|((level, &start), &centre)| {
-            let Some(level) = level else { return Judged::default() };
-            let stretch = &self.rows[machine][start..start + self.long];
-            let mean = level.mean - centre;
-            Judged {
-                score: score(stretch, mean, centre, level.reference, peers),
-                mean,
-                usual: peers.scale,
-            }
-        })
-        .collect()
+        let row = &self.rows[machine];
+        let stretches = self.plan.all.iter().enumerate();
+        stretches
+            .map(|(place, _)| self.judge_stretch(row, place, peers).unwrap_or_default())
+            .collect()
     }
-}
 
-fn levels_of(row: &[f32], starts: &[usize], long: usize, slide_s: f32) -> Vec<Option<Level>> {
-    let beside = (BESIDE_S / slide_s).round() as usize;
-    let shortest = (REFERENCE_S / slide_s).ceil() as usize;
-    let mut outside = Vec::with_capacity(row.len());
-    starts
-        .iter()
-        .map(|&start| {
-            let mean = present_mean(&row[start..start + long])?;
-            outside.clear();
-            outside.extend(
-                row[..start.saturating_sub(beside)]
-                    .iter()
-                    .filter(|value| !value.is_nan()),
-            );
-            outside.extend(
-                row[(start + long + beside).min(row.len())..]
-                    .iter()
-                    .filter(|value| !value.is_nan()),
-            );
-            let reference = (outside.len() >= shortest).then(|| median(&mut outside));
-            Some(Level { mean, reference })
-        })
-        .collect()
-}
-
-fn present_mean(stretch: &[f32]) -> Option<f32> {
-    let present = stretch.iter().filter(|value| !value.is_nan());
-    let (count, sum) = present.fold((0_usize, 0.0_f64), |(count, sum), &value| {
-        (count + 1, sum + f64::from(value))
-    });
-    (count > 0 && count as f32 >= PRESENT_SHARE * stretch.len() as f32).then(|| (sum / count as f64) as f32)
-}
-
-/// Whether nearly all values lie off `from` by a good part of `mean`.
-fn lasts(stretch: &[f32], from: f32, mean: f32) -> bool {
-    let (sign, least) = (mean.signum(), LASTING_SIZE * mean.abs());
-    let (present, lasting) = stretch.iter().fold((0_usize, 0_usize), |(present, lasting), &value| {
-        let enough = (value - from) * sign >= least;
-        (present + usize::from(!value.is_nan()), lasting + usize::from(enough))
-    });
-    lasting as f32 >= LASTING_SHARE * present as f32
-}
-
-/// Size of a lasting deviation: its mean, but no more than its weaker times bear out. A strong burst of two minutes beside
-/// a little wandering has a large mean.
-fn steady(stretch: &[f32], from: f32, mean: f32) -> f32 {
-    let toward = stretch.iter().filter(|value| !value.is_nan());
-    let mut toward: Vec<f32> = toward.map(|value| (value - from) * mean.signum()).collect();
-    mean.abs().min(WEAK_FACTOR * quantile(&mut toward, WEAK_SHARE))
-}
-
-fn score(stretch: &[f32], mean: f32, centre: f32, reference: Option<f32>, peers: &Peers) -> f64 {
-    if f64::from(mean.abs()) < peers.scale || !lasts(stretch, centre, mean) {
-        return 0.0;
+    /// The normal variable of the probability that a healthy machine is off by more in any of its stretches.
+    fn score(&self, off: f64, spread: Spread, memory: f64) -> f64 {
+        let tail = self.tests * memory.powf(MEMORY_POWER) * student_tail(off / spread.square.sqrt(), spread.freedom);
+        normal_score(tail.min(0.5)).max(0.0)
     }
-    let size = f64::from(steady(stretch, centre, mean)) / peers.scale;
-    let judged = match reference {
-        None => size / OLD_FACTOR,
-        Some(reference) => {
-            let away = (mean - reference) * mean.signum();
-            let is_new = away > 0.0 && lasts(stretch, centre + reference, mean - reference);
-            let new = if is_new {
-                NEW_FACTOR * f64::from(steady(stretch, centre + reference, mean - reference)) / peers.scale
-            } else {
-                0.0
-            };
-            size.min(new).max(size / OLD_FACTOR)
+
+    fn judge_stretch(&self, row: &Row<'_>, place: usize, peers: &Peers) -> Option<Judged> {
+        let stretch = self.plan.all[place];
+        let centre = peers.centres[place];
+        let mean = row.mean(stretch.start, stretch.end)? - centre;
+        let apart = peers.apart(place, stretch.length);
+        let usual = apart.square.sqrt();
+        if f64::from(mean.abs()) < usual || !row.lasts(stretch, centre, mean) {
+            return None;
         }
-    };
-    normal_score(student_tail(judged, peers.freedom)).max(0.0)
+        let sign = mean.signum();
+        let size = f64::from(mean.abs());
+        let rest = f64::from(row.weakest_rest(stretch, self.plan.burst, sign) - centre * sign);
+        let borne_out = size.min(REST_FACTOR * rest);
+        let built = self.score(borne_out / OLD_FACTOR, apart.plus(self.built * self.built), 1.0);
+        let reference = row.reference(stretch, mean, &self.plan).filter(|own| {
+            let away = mean + centre - own;
+            away * sign > 0.0 && row.lasts(stretch, *own, away)
+        });
+        let new = reference.map_or(0.0, |own| {
+            let off = f64::from((own - centre) * sign);
+            let away = (size - off).min(REST_FACTOR * (rest - off));
+            self.score(borne_out.min(NEW_FACTOR * away), apart, peers.memory)
+        });
+        Some(Judged {
+            score: built.max(new),
+            mean,
+            usual,
+        })
+    }
 }
 
 /// The two machines with the largest levels hide each other: each stands in the other's scale and pulls the median.
 fn judge_pair(levels: &Levels<'_>, judged: &mut [Vec<Judged>]) {
-    let largest = |machine: &usize| {
-        let row = &levels.by_machine[*machine];
-        row.iter().flatten().map(|level| level.mean.abs()).fold(0.0, f32::max)
+    let largest = |shown: &Shown| {
+        let levels = shown.levels.iter().flatten();
+        levels.map(|level| level.abs()).fold(0.0, f32::max)
     };
-    let mut order: Vec<usize> = (0..levels.by_machine.len()).collect();
-    order.sort_by(|a, b| largest(b).total_cmp(&largest(a)));
-    let pair = [order[0], order[1]];
+    let mut order: Vec<(f32, usize)> = levels
+        .shown
+        .iter()
+        .map(|(machine, shown)| (largest(shown), *machine))
+        .collect();
+    order.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    let [(_, first), (_, second), ..] = order[..] else {
+        return;
+    };
+    let pair = [first, second];
     let peers = levels.peers(&pair, true);
     let rows = pair.map(|machine| levels.judge(machine, &peers));
     let best = |row: &[Judged]| row.iter().map(|judged| judged.score).fold(0.0, f64::max);
@@ -427,5 +238,102 @@ fn judge_pair(levels: &Levels<'_>, judged: &mut [Vec<Judged>]) {
                 };
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::{Rng, SeedableRng};
+    use rand_xoshiro::Xoshiro256PlusPlus;
+
+    use super::super::deviations::deviations;
+    use super::super::tails::normal_tail;
+    use super::*;
+
+    const WINDOWS: usize = 225;
+    const SLIDE_S: f32 = 4.0;
+
+    fn normal(random: &mut Xoshiro256PlusPlus) -> f32 {
+        (0..12).map(|_| random.gen_range(-0.5..0.5_f32)).sum()
+    }
+
+    /// Noise of one machine: its neighbours' likeness falls to 1/e in `memory_s`; a wave of random phase; what it is built with.
+    fn noise(random: &mut Xoshiro256PlusPlus, memory_s: f32, wave: f32) -> Vec<f32> {
+        let keep = (-SLIDE_S / memory_s).exp();
+        let (built, phase) = (0.3 * normal(random), 6.3 * random.gen_range(0.0..1.0_f32));
+        let mut slow = normal(random);
+        (0..WINDOWS)
+            .map(|window| {
+                slow = keep * slow + (1.0 - keep * keep).sqrt() * normal(random);
+                built + slow + wave * (window as f32 * 0.1 + phase).sin() + 0.2 * normal(random)
+            })
+            .collect()
+    }
+
+    fn scores(values: &[Vec<f32>]) -> Vec<f64> {
+        let judged = judge(&deviations(values, SLIDE_S), SLIDE_S, 240.0);
+        judged.machines.iter().map(|machine| machine.score).collect()
+    }
+
+    #[test]
+    fn chance_reaches_a_score_no_more_often_than_its_tail_says_whatever_the_memory() {
+        const TASKS: usize = 80;
+        const MACHINES: usize = 12;
+        for (memory_s, wave) in [(1.0, 0.0), (10.0, 0.0), (50.0, 0.0), (200.0, 0.0), (5.0, 2.0)] {
+            let mut random = Xoshiro256PlusPlus::seed_from_u64(11);
+            let mut all = Vec::new();
+            for _ in 0..TASKS {
+                let task: Vec<Vec<f32>> = (0..MACHINES).map(|_| noise(&mut random, memory_s, wave)).collect();
+                all.extend(scores(&task));
+            }
+            for score in [1.0, 1.5, 2.0, 2.5] {
+                let reached = all.iter().filter(|&&own| own > score).count();
+                let most = normal_tail(score) * all.len() as f64;
+                assert!(
+                    reached as f64 <= most,
+                    "memory {memory_s} wave {wave}: {reached} above {score}, {most:.1} may be"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_fault_is_found_and_a_burst_is_not_even_beside_it() {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(5);
+        let mut task: Vec<Vec<f32>> = (0..8).map(|_| noise(&mut random, 10.0, 0.0)).collect();
+        task[3][140..].iter_mut().for_each(|value| *value -= 6.0);
+        task[5][60..100].iter_mut().for_each(|value| *value -= 30.0);
+        let scores = scores(&task);
+        assert!(scores[3] > 4.0, "{scores:?}");
+        assert!(
+            (0..8)
+                .filter(|&machine| machine != 3)
+                .all(|machine| scores[machine] < 2.0),
+            "{scores:?}"
+        );
+    }
+
+    #[test]
+    fn two_faulty_machines_do_not_hide_each_other() {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(6);
+        let mut task: Vec<Vec<f32>> = (0..7).map(|_| noise(&mut random, 10.0, 0.0)).collect();
+        for faulty in [1, 4] {
+            task[faulty][120..].iter_mut().for_each(|value| *value += 8.0);
+        }
+        let scores = scores(&task);
+        // Three false alarms in a hundred tasks of so many machines and one metric.
+        let threshold = normal_score(0.03 / task.len() as f64);
+        assert!(scores[1] > threshold && scores[4] > threshold, "{scores:?}");
+        assert!(
+            (0..7)
+                .filter(|machine| ![1, 4].contains(machine))
+                .all(|machine| scores[machine] < threshold)
+        );
+    }
+
+    #[test]
+    fn equal_machines_have_no_score() {
+        let row: Vec<f32> = (0..WINDOWS).map(|window| (window as f32 * 0.3).sin()).collect();
+        assert!(scores(&vec![row; 5]).iter().all(|&score| score == 0.0));
     }
 }

@@ -1,10 +1,14 @@
 //! How different a machine is from its peers.
 //!
-//! [`levels`] judges minutes at once with a score whose null distribution is known; [`windows`] is Minder's letter: a
-//! candidate a window, kept for minutes. [`tails`] holds the distributions.
+//! [`levels`] judges minutes at once with a score whose null distribution is known, on [`deviations`] from the machines'
+//! median, by [`stretches`] and what [`peers`] show; [`windows`] is Minder's letter: a candidate a window, kept for minutes.
+//! [`tails`] holds the distributions.
 
+pub mod deviations;
 pub mod levels;
 pub mod moments;
+pub mod peers;
+pub mod stretches;
 pub mod tails;
 pub mod windows;
 
