@@ -9,8 +9,10 @@ mod clickhouse;
 mod exit;
 mod export;
 mod hints;
+mod import;
 mod jobs;
 mod load;
+mod logs;
 mod machines;
 mod progress;
 mod replay;
@@ -53,6 +55,8 @@ enum Command {
     Schema(schema::SchemaArgs),
     /// Write the rows of files into the table; what is there already is not written again
     Load(Box<load::LoadArgs>),
+    /// Write logs, or files of any format, as one Parquet file
+    Import(import::ImportArgs),
     /// Write a job's rows from the table into a Parquet file
     Export(Box<export::ExportArgs>),
     /// Copy a recorded job in the table under a new id, at its own pace or faster
@@ -82,6 +86,7 @@ pub fn main() -> ExitCode {
             Command::Sweep(args) => sweep::run(args),
             Command::Schema(args) => schema::run(args),
             Command::Load(args) => load::run(args),
+            Command::Import(args) => import::run(args),
             Command::Export(args) => export::run(args),
             Command::Replay(args) => replay::run(args),
             Command::Machines(args) => machines::run(args),

@@ -51,6 +51,7 @@ impl Job {
             quality,
             moves: self.moves.clone(),
             reduced: None,
+            job_wide: self.job_wide.select(&inside),
         }
     }
 }
@@ -96,6 +97,7 @@ mod tests {
             },
             moves: Vec::new(),
             reduced: None,
+            job_wide: crate::job::JobWide::default(),
         };
         let range = "12-30".parse().expect("a range");
         let cut = job.window(range);

@@ -17,6 +17,7 @@ mod counted;
 mod cut;
 mod fill;
 mod from_table;
+mod job_wide;
 mod kept;
 mod moves;
 mod positions;
@@ -36,6 +37,7 @@ pub use calls::CallTable;
 pub use catalog::{JobEntry, JobsOfFiles, list_jobs, list_jobs_with_files, name_jobs};
 pub use collect::Collector;
 pub use columns::{LEAST_COLUMNS, Reduction};
+pub use job_wide::{JobWide, JobWideTimer, ReportedRank};
 pub use from_table::{export_job, list_table_jobs, load_table};
 pub use moves::Move;
 pub use quality::DataQuality;
@@ -48,7 +50,7 @@ pub use window::{IterationRange, IterationRangeError, Selection};
 
 use thiserror::Error;
 
-use crate::source::{SourceError, SourceFile, scan};
+use crate::source::{Format, SourceError, SourceFile, scan};
 
 /// Why there is no job to analyse.
 #[derive(Debug, Error)]
@@ -74,6 +76,19 @@ pub fn load(files: &[SourceFile], selection: &Selection, progress: &dyn Fn(u64))
         // Standard input can't be read again for the whole list.
         Err(SourceError::SeveralJobs(_)) if !from_stdin => {
             let jobs = list_jobs(files, progress)?;
+            let logs = files.iter().all(|file| file.format == Format::Log);
+            // A log goes on where the one before it ended: what is asked about is how it ended.
+            if let Some(last) = jobs.iter().max_by(|a, b| a.last_time.cmp(&b.last_time)).filter(|_| logs) {
+                let selection = Selection {
+                    job: Some(last.job.clone()),
+                    ..selection.clone()
+                };
+                let mut job = load(files, &selection, progress)?;
+                let (count, names) = (jobs.len(), name_jobs(&jobs));
+                let note = format!("the logs hold {count} jobs ({names}); this is the last one, --job-id takes another");
+                job.job_wide.notes.insert(0, note);
+                return Ok(job);
+            }
             return Err(SourceError::SeveralJobs(name_jobs(&jobs)).into());
         }
         other => other?,

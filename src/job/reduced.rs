@@ -16,6 +16,8 @@ pub struct Reduced {
     pub sums: Vec<Vec<Option<DurationSums>>>,
     /// The longest step of any rank, iteration by iteration, as a job of one rank.
     pub steps: Job,
+    /// Whether the means were printed so, where a server made them else.
+    pub printed: bool,
 }
 
 /// A rank's durations above 0 in one timer, seconds.

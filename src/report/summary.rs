@@ -65,6 +65,9 @@ pub struct Summary {
     pub votes: Vec<RankVotes>,
     /// What was read, kept and left out.
     pub data_quality: DataQuality,
+    /// What the reader of the source noticed: what a log lacks, what was left out of it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// Where `--iterations auto` found several slow windows: each one's own summary; what stands beside is what they
     /// come to together.
     pub windows: Vec<Summary>,
@@ -86,6 +89,9 @@ pub struct WindowSummary {
     /// Iterations that were put together before they were analysed: 1 but for jobs that a server reduced. First and last
     /// iterations of findings are those of such spans.
     pub iterations_per_column: usize,
+    /// Whether the source printed them so.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub printed_means: bool,
     /// The asked iterations.
     pub asked_iterations: String,
     /// Iterations dropped at the beginning of every run.
@@ -190,6 +196,7 @@ impl Summary {
                 first_iteration: job.iterations.first().copied().unwrap_or_default(),
                 last_iteration: last_iteration(job),
                 iterations_per_column: job.iterations_per_column(),
+                printed_means: job.reduced.as_ref().is_some_and(|reduced| reduced.printed),
                 asked_iterations: asked.iterations,
                 warmup: asked.warmup,
             },
@@ -201,6 +208,7 @@ impl Summary {
             algorithms: algorithms(job, verdict),
             votes: votes(job, verdict),
             data_quality: job.quality.clone(),
+            notes: job.job_wide.notes.clone(),
             windows: Vec::new(),
         }
     }

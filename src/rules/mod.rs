@@ -4,6 +4,7 @@
 pub mod classic;
 mod classic_comm;
 mod cost;
+mod job_wide;
 pub mod peer;
 mod unjudged;
 
@@ -86,10 +87,14 @@ impl RulesSettings {
 /// Gives a verdict on any job, however small or full of holes; `O(ranks x iterations)` and the algorithms' cost.
 #[must_use]
 pub fn judge(job: &Job, settings: &RulesSettings, algorithms: &[&'static dyn Algorithm]) -> Verdict {
-    match settings {
+    if job.ranks.is_empty() {
+        return job_wide::add(job, job_wide::judge(job));
+    }
+    let verdict = match settings {
         RulesSettings::Peer(settings) => cost::with_costs(job, peer::judge(job, settings, algorithms)),
         RulesSettings::Classic(settings) => classic::judge(job, settings, algorithms),
-    }
+    };
+    job_wide::add(job, verdict)
 }
 
 /// How an algorithm labelled the ranks by one timer, or by all.

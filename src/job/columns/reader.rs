@@ -5,6 +5,7 @@ use std::ops::Range;
 use ndarray::Array2;
 
 use super::super::assemble::{Job, TimerTable};
+use super::super::job_wide::JobWide;
 use super::super::quality::DataQuality;
 use super::super::step_time;
 use super::super::topology::Topology;
@@ -152,6 +153,7 @@ impl Reader<'_> {
             quality: DataQuality::default(),
             moves: Vec::new(),
             reduced: None,
+            job_wide: JobWide::default(),
         })
     }
 }
