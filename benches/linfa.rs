@@ -11,7 +11,7 @@ use linfa_clustering::{Dbscan, GaussianMixtureModel, KMeans};
 use linfa_hierarchical::{HierarchicalCluster, Method as LinfaMethod};
 use linfa_kernel::{Kernel, KernelBase, KernelInner, KernelMethod};
 use mt_detector::algos::linkage::{Method, Metric};
-use mt_detector::algos::{Row, Space, dbscan, gmm, hierarchical, kmeans};
+use mt_detector::algos::{Row, Space, dbscan, gmm, hierarchical, kmeans_fits};
 use ndarray::Array2;
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -126,7 +126,7 @@ fn point_labels(labels: &[u32]) -> Option<Vec<i64>> {
 
 fn ours_kmeans(rows: &[Row]) -> Option<Vec<i64>> {
     let space = Space::new(rows.to_vec());
-    point_labels(&kmeans::fit(space.points(), space.weights(), CLUSTERS).labels)
+    point_labels(&kmeans_fits::fit(space.points(), space.weights(), CLUSTERS).labels)
 }
 
 fn linfa_kmeans(rows: &[Row]) -> Option<Vec<i64>> {

@@ -89,6 +89,53 @@ fn no_folder_uses_one_above_it() {
 }
 
 #[test]
+fn every_room_says_what_comes_in_what_goes_out_and_what_it_may_use() {
+    let rooms = fs::read_dir(src())
+        .expect("the sources")
+        .chain(fs::read_dir(src().join("evaluation")).expect("its rooms"));
+    let heads: Vec<PathBuf> = rooms
+        .map(|room| room.expect("a room").path().join("mod.rs"))
+        .filter(|head| head.is_file())
+        .collect();
+    assert!(heads.len() > 15, "{heads:?}");
+    for head in heads {
+        let text = fs::read_to_string(&head).expect("a head");
+        let doc: String = text.lines().take_while(|line| line.starts_with("//!")).collect();
+        for word in ["In:", "Out:", "May use:"] {
+            assert!(doc.contains(word), "{} lacks `{word}`", head.display());
+        }
+    }
+}
+
+#[test]
+fn the_rules_list_all_of_their_numbers() {
+    let text_of = |file: &PathBuf| fs::read_to_string(file).expect("a source");
+    let judging = ["rules", "comm", "verdict"].map(|folder| rust_files(&src().join(folder)));
+    let numbers = |text: &str| {
+        let blocks = text
+            .split("\nconstants! {\n")
+            .skip(1)
+            .filter_map(|rest| rest.split("\n}").next());
+        blocks
+            .flat_map(str::lines)
+            .filter(|line| line.contains(" = ") && !line.trim_start().starts_with("//"))
+            .count()
+    };
+    let written: usize = judging.iter().flatten().map(|file| numbers(&text_of(file))).sum();
+    let listed = mt_detector::rules::constants();
+    assert_eq!(
+        listed.len(),
+        written,
+        "rules::constants() lists every `constants!` of the floors that judge"
+    );
+    let without_reason = listed.iter().filter(|constant| constant.reason().is_empty());
+    assert_eq!(
+        without_reason.map(|constant| constant.name()).collect::<Vec<_>>(),
+        [""; 0]
+    );
+}
+
+#[test]
 fn only_the_command_line_knows_clap() {
     let knows = |file: &PathBuf| {
         let text = fs::read_to_string(file).expect("a source");

@@ -2,7 +2,7 @@
 
 use mt_detector::algos::gmm::Covariance;
 use mt_detector::algos::linkage::{Method, Metric};
-use mt_detector::algos::{Clustering, Row, Space, dbscan, fuzzy, gmm, hierarchical, kmeans, mean_shift, scores};
+use mt_detector::algos::{Clustering, Row, Space, dbscan, fuzzy, gmm, hierarchical, kmeans_fits, mean_shift, scores};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -106,7 +106,7 @@ fn kmeans_inertia_is_as_low() {
         let space = Space::new(case.rows);
         for theirs in &case.kmeans {
             let (k, inertia) = (theirs.k.expect("given"), theirs.inertia.expect("given"));
-            let ours = kmeans::fit(space.points(), space.weights(), k).inertia;
+            let ours = kmeans_fits::fit(space.points(), space.weights(), k).inertia;
             assert!(
                 ours <= inertia * 1.0001,
                 "{} k={k}: {ours} against {inertia}",

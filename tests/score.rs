@@ -242,3 +242,36 @@ fn labelled_jobs_beside_the_checkout_are_read() {
         (&5.into(), &0.into())
     );
 }
+
+#[test]
+fn numbers_of_the_rules_are_moved_one_by_one_and_put_back() {
+    let workdir = Workdir::new();
+    let jobs = [
+        "score",
+        "--suite",
+        "--seeds",
+        "900",
+        "--kinds",
+        "ended,recurring,healthy",
+        "--format",
+        "json",
+    ];
+    let plain = workdir.run(&jobs).succeeded().json();
+    let moved = workdir
+        .run(&[&jobs[..], &["--sensitivity"]].concat())
+        .succeeded()
+        .json();
+    let total = &plain["rules"][0]["total"];
+    assert_eq!(
+        (&moved["unmoved"]["exact"], &moved["unmoved"]["cause"], &moved["jobs"]),
+        (&total["exact"], &total["cause"], &total["jobs"])
+    );
+    let constants = moved["constants"].as_array().expect("constants");
+    assert!(constants.len() > 5 && constants.iter().all(|constant| constant["moves"][0]["factor"] == 0.5));
+    let alone = [&jobs[..5], &["healthy", "--sensitivity"]].concat();
+    let text = workdir.run(&alone).succeeded().stdout;
+    assert!(
+        text.contains("no answer depends on these here: ") && text.contains("LASTING_SHARE"),
+        "{text}"
+    );
+}

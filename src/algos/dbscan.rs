@@ -10,8 +10,9 @@
 //! kd-tree node whose core points are of one cluster is skipped by all of that cluster. Exact at any size.
 //! n < 2: no candidates. Equal rows share their label; all rows equal is one cluster.
 
+use super::distance::squared_distance;
 use super::kdtree::KdTree;
-use super::space::{Space, squared_distance};
+use super::space::Space;
 use super::{Algorithm, Clustering, Row};
 
 /// What the knee of the k-distances is multiplied by.
@@ -340,7 +341,7 @@ mod tests {
             eps in 0.1f64..3.0,
             min_samples in 1usize..6,
         ) {
-            rows.sort_by(super::super::space::compare);
+            rows.sort_by(super::super::distance::compare);
             let rows: Vec<Row> = rows.iter().map(|row| row.map(|value| value + 0.0)).collect();
             let space = Space::new(rows.clone());
             prop_assert_eq!(labels(&space, eps, min_samples), by_definition(&rows, eps, min_samples));
@@ -376,7 +377,7 @@ mod tests {
     fn labels_equal_linfas() {
         use linfa::traits::Transformer;
         let mut rows = timer_rows(300, 1, None);
-        rows.sort_by(super::super::space::compare);
+        rows.sort_by(super::super::distance::compare);
         let flat: Vec<f64> = rows.iter().flatten().copied().collect();
         let records = ndarray::Array2::from_shape_vec((300, 4), flat).expect("300 rows of 4");
         for eps in [0.8, 1.5, 3.0] {

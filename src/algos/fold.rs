@@ -2,7 +2,7 @@
 
 use super::scores::Centroids;
 use super::space::Space;
-use super::{Clustering, Row, kmeans};
+use super::{Clustering, Row, kmeans_fits};
 
 /// Whether each rank is slow: more than two clusters are folded into two by k-means over their centres (each counts once,
 /// whatever its size), and the group whose mean of `raw_means` is higher is slow.
@@ -57,7 +57,7 @@ fn fold(space: &Space, clustering: &Clustering) -> Option<Vec<usize>> {
     if folded.points().len() < 2 {
         return None;
     }
-    let labels = kmeans::fit(folded.points(), folded.weights(), 2).labels;
+    let labels = kmeans_fits::fit(folded.points(), folded.weights(), 2).labels;
     let groups: Vec<usize> = folded
         .point_of()
         .iter()

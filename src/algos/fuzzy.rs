@@ -11,7 +11,8 @@ use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rayon::prelude::*;
 
-use super::space::{Space, squared_distance};
+use super::distance::squared_distance;
+use super::space::Space;
 use super::{Algorithm, Clustering, Row};
 
 /// The fuzzifiers of the grid.

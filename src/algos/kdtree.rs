@@ -6,7 +6,7 @@
 //! bounds round the same way as its points do, so the short cuts never change an answer.
 
 use super::Row;
-use super::space::squared_distance;
+use super::distance::squared_distance;
 
 const LEAF: usize = 12;
 

@@ -5,7 +5,7 @@
 //! Source: scikit-learn `KMeans(n_init=10)`, whose inertia it exceeds on none of the golden matrices: small sets get up to 100 starts
 //! (ten missed the optimum by up to 18 % on 32 to 64 ranks), and there is no tolerance that stops a start early.
 //!
-//! Cost `O(n k)` an early iteration of a start; late ones skip what cannot change (`kmeans/lloyd.rs`). k must be below n and
+//! Cost `O(n k)` an early iteration of a start; late ones skip what cannot change (`lloyd.rs`). k must be below n and
 //! at most the number of distinct rows; n < 3 gives no candidate.
 //! Ties in distance go to the earlier centre. Generators are seeded by the start's number alone and draw from the
 //! points of [`Space`], so that the order of the ranks plays no part.
@@ -13,19 +13,9 @@
 //! linfa-clustering 0.8 is the cross-check in the tests and not the method: with its ten runs, read through `predict`, its
 //! inertia was up to 1.06 times ours on 36 fits, and it takes no weights for merged equal rows.
 
-mod lloyd;
-
-use rand::{Rng, SeedableRng};
-use rand_xoshiro::Xoshiro256PlusPlus;
-
-use super::space::{Space, squared_distance};
-use super::{Algorithm, Clustering, Row};
-
-/// Fewest starts of a fit.
-pub const STARTS: usize = 10;
-/// Small sets have more local optima within reach of chance and cost little: up to 100 starts while `n x starts` stays below this.
-const START_BUDGET: usize = 6_400;
-const SEED: u64 = 0x6b6d_6561_6e73;
+use super::kmeans_fits::{best, fit};
+use super::space::Space;
+use super::{Algorithm, Clustering};
 
 /// See the module.
 #[derive(Debug, Clone, Copy)]
@@ -50,99 +40,12 @@ impl Algorithm for KMeans {
     }
 }
 
-/// The outcome of Lloyd's iteration.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Partition {
-    /// The cluster of each point, below k.
-    pub labels: Vec<u32>,
-    /// Weighted sum of squared distances to the cluster means.
-    pub inertia: f64,
-}
-
-/// The best of at least [`STARTS`] starts; `k` at least 1 and at most the number of distinct points.
-pub fn fit(points: &[Row], weights: &[f64], k: usize) -> Partition {
-    best(singles(points, weights, k))
-}
-
-/// The fits of all starts, in their order.
-pub fn singles(points: &[Row], weights: &[f64], k: usize) -> impl Iterator<Item = Partition> {
-    (0..starts(points.len())).map(move |start| single(points, weights, k, start))
-}
-
-fn best(fits: impl Iterator<Item = Partition>) -> Partition {
-    fits.reduce(|best, next| if next.inertia < best.inertia { next } else { best })
-        .expect("there is at least one start")
-}
-
-/// The number of starts for so many distinct points.
-pub fn starts(points: usize) -> u64 {
-    (START_BUDGET / points.max(1)).clamp(STARTS, 100) as u64
-}
-
-/// The fit of one start; the same number gives the same start.
-pub fn single(points: &[Row], weights: &[f64], k: usize, start: u64) -> Partition {
-    let mut rng = Xoshiro256PlusPlus::seed_from_u64(SEED ^ (start << 8) ^ k as u64);
-    let centres = plus_plus(points, weights, k, &mut rng);
-    lloyd::run(points, weights, centres)
-}
-
-fn plus_plus(points: &[Row], weights: &[f64], k: usize, rng: &mut Xoshiro256PlusPlus) -> Vec<Row> {
-    let first = draw(weights.iter().copied(), weights.iter().sum(), rng);
-    let mut centres = vec![points[first]];
-    let mut nearest: Vec<f64> = points
-        .iter()
-        .map(|point| squared_distance(point, &points[first]))
-        .collect();
-    let trials = 2 + (k as f64).ln() as usize;
-    while centres.len() < k {
-        let mass = || nearest.iter().zip(weights).map(|(distance, weight)| distance * weight);
-        let total: f64 = mass().sum();
-        let mut best: Option<(f64, usize, Vec<f64>)> = None;
-        for _ in 0..trials {
-            let candidate = draw(mass(), total, rng);
-            let closer: Vec<f64> = points
-                .iter()
-                .zip(&nearest)
-                .map(|(point, &known)| known.min(squared_distance(point, &points[candidate])))
-                .collect();
-            let potential: f64 = closer
-                .iter()
-                .zip(weights)
-                .map(|(distance, weight)| distance * weight)
-                .sum();
-            if best.as_ref().is_none_or(|known| potential < known.0) {
-                best = Some((potential, candidate, closer));
-            }
-        }
-        let Some((_, chosen, closer)) = best else {
-            break;
-        };
-        centres.push(points[chosen]);
-        nearest = closer;
-    }
-    centres
-}
-
-/// An index drawn in proportion to its mass; the last index with any mass when rounding runs past the end.
-fn draw(mass: impl Iterator<Item = f64>, total: f64, rng: &mut Xoshiro256PlusPlus) -> usize {
-    let mut left = rng.gen_range(0.0..1.0) * total;
-    let mut last = 0;
-    for (i, share) in mass.enumerate() {
-        if share > 0.0 {
-            last = i;
-            if left < share {
-                return i;
-            }
-        }
-        left -= share;
-    }
-    last
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::algos::distance::squared_distance;
     use crate::algos::tests::timer_rows;
+    use crate::algos::{Row, lloyd};
 
     fn inertia_of(rows: &[Row], labels: &[usize], k: usize) -> f64 {
         let mut sums = vec![([0.0; 4], 0.0); k];

@@ -16,8 +16,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rayon::prelude::*;
 
+use super::distance::squared_distance;
 use super::kdtree::KdTree;
-use super::space::{Space, squared_distance};
+use super::space::Space;
 use super::{Algorithm, Clustering, Row};
 
 /// Share of the ranks that a ball of the estimated bandwidth holds.
@@ -132,7 +133,7 @@ fn modes(space: &Space, bandwidth: f64) -> Vec<Row> {
         .into_iter()
         .filter_map(|seed| climb(space.tree(), seed, bandwidth, &mut visited))
         .collect();
-    rests.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| super::space::compare(&b.1, &a.1)));
+    rests.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| super::distance::compare(&b.1, &a.1)));
     let reach = bandwidth * bandwidth;
     let mut kept: Vec<Row> = Vec::new();
     for (_, rest) in rests {

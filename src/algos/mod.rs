@@ -13,13 +13,16 @@
 
 pub mod cells;
 pub mod dbscan;
+mod distance;
 pub mod fold;
 pub mod fuzzy;
 pub mod gmm;
 pub mod hierarchical;
 pub mod kdtree;
 pub mod kmeans;
+pub mod kmeans_fits;
 pub mod linkage;
+pub mod lloyd;
 pub mod mean_shift;
 pub mod scores;
 pub mod space;

@@ -12,8 +12,10 @@
 use std::sync::OnceLock;
 
 use super::cells::{self, Cells};
+use super::distance::compare;
 use super::kdtree::KdTree;
-use super::kmeans::{self, Partition};
+use super::kmeans_fits;
+use super::lloyd::Partition;
 use super::{Clustering, Row};
 
 /// Up to this many distinct rows, quadratic methods are exact; above it they run on [`Cells`].
@@ -126,7 +128,7 @@ impl Space {
     /// There must be two distinct rows.
     pub(crate) fn two_means(&self) -> &[Partition] {
         self.two_means
-            .get_or_init(|| kmeans::singles(&self.points, &self.weights, 2).collect())
+            .get_or_init(|| kmeans_fits::singles(&self.points, &self.weights, 2).collect())
     }
 
     /// The clustering that gives every rank the label of its point.
@@ -151,22 +153,6 @@ impl Space {
         }
         Some(of_point)
     }
-}
-
-/// Lexicographic order of two rows.
-pub(crate) fn compare(a: &Row, b: &Row) -> std::cmp::Ordering {
-    a.iter()
-        .zip(b)
-        .map(|(x, y)| x.total_cmp(y))
-        .find(|order| order.is_ne())
-        .unwrap_or(std::cmp::Ordering::Equal)
-}
-
-/// Squared Euclidean distance.
-#[inline]
-pub(crate) fn squared_distance(a: &Row, b: &Row) -> f64 {
-    let d = [a[0] - b[0], a[1] - b[1], a[2] - b[2], a[3] - b[3]];
-    d[0] * d[0] + d[1] * d[1] + d[2] * d[2] + d[3] * d[3]
 }
 
 fn magnitude_factor(rows: &[Row]) -> f64 {

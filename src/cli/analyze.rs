@@ -174,7 +174,7 @@ pub fn run(args: &AnalyzeArgs) -> anyhow::Result<Exit> {
         return Err(ArgumentError::new("--rules", reason).into());
     }
     progress.now("analysing");
-    let step_times = slow_windows(job.steps(), request.slowdown_threshold);
+    let step_times = slow_windows(&job, request.slowdown_threshold);
     let asked = Asked {
         source: source.names(),
         files_passed_over: source.passed_over(),

@@ -13,7 +13,7 @@ use super::progress::Progress;
 use super::source::{notice, open_table, server};
 use super::stdout::tell;
 use crate::interrupt;
-use crate::source::clickhouse::{Loaded, Place, Table};
+use crate::source::clickhouse::{Loaded, Placement, Table};
 use crate::source::discover;
 
 /// Arguments of `load`.
@@ -43,8 +43,8 @@ pub fn run(args: &LoadArgs) -> anyhow::Result<Exit> {
     }
     if args.create {
         let place = match &args.cluster {
-            None => Place::Single,
-            Some(cluster) => Place::Cluster(cluster.clone()),
+            None => Placement::Single,
+            Some(cluster) => Placement::Cluster(cluster.clone()),
         };
         Table::create(server(&args.clickhouse)?, &place, notice())?;
     }

@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::exit::Exit;
 use super::stdout::print;
-use crate::source::clickhouse::{DEFAULT_TABLE, Place, statements};
+use crate::source::clickhouse::{DEFAULT_TABLE, Placement, statements};
 
 /// Arguments of `schema`.
 #[derive(Debug, Args)]
@@ -26,8 +26,8 @@ pub struct SchemaArgs {
 /// Standard output that can't be written.
 pub fn run(args: &SchemaArgs) -> anyhow::Result<Exit> {
     let place = match &args.cluster {
-        None => Place::Single,
-        Some(cluster) => Place::Cluster(cluster.clone()),
+        None => Placement::Single,
+        Some(cluster) => Placement::Cluster(cluster.clone()),
     };
     let mut text = statements(args.database.as_deref(), &args.table, &place).join(";\n\n");
     text += ";\n";

@@ -11,7 +11,10 @@ use super::analyze::chosen_algorithms;
 use super::exit::{ArgumentError, Exit};
 use super::progress::Progress;
 use super::stdout::print;
-use crate::evaluation::score::{LabelledJobs, Report, ScoreError, labelled_jobs, run as score, suite_jobs, text};
+use crate::algos::Algorithm;
+use crate::evaluation::score::{
+    LabelledJobs, Report, ScoreError, labelled_jobs, run as score, sensitivity, sensitivity_text, suite_jobs, text,
+};
 use crate::evaluation::suite::{Group, KINDS, Kind, NoiseLevel, kind_of};
 use crate::report::WriteError;
 use crate::rules::peer::Ablation;
@@ -57,6 +60,10 @@ pub struct ScoreArgs {
     /// Steps of the peer rules to leave out, by commas, to see what they buy
     #[arg(long, value_name = "PARTS", value_delimiter = ',', value_parser = parts_of_the_rules())]
     without: Vec<Ablation>,
+    /// Move every number of the rules to half and to twice its value, one at a time, and tell what changes; the jobs are held in
+    /// memory meanwhile
+    #[arg(long, conflicts_with_all = ["show", "fail_under"])]
+    sensitivity: bool,
     /// List every job with a wrong answer, with the true and the given ranks and causes
     #[arg(long)]
     show: bool,
@@ -137,6 +144,9 @@ pub fn run(args: &ScoreArgs) -> anyhow::Result<Exit> {
     }
     let begin = Instant::now();
     let jobs = args.jobs()?;
+    if args.sensitivity {
+        return args.print_sensitivity(&jobs, &algorithms);
+    }
     let progress = Progress::counting("scoring", "jobs");
     let settings: Vec<RulesSettings> = rules.iter().map(|&rules| args.settings(rules)).collect();
     let outcomes = score(&jobs.cases, &settings, &algorithms, &|done| progress.rows(done as u64));
@@ -146,13 +156,7 @@ pub fn run(args: &ScoreArgs) -> anyhow::Result<Exit> {
     report.files_without_label = jobs.files_without_label;
     match args.format {
         Format::Text => print(&text(&report, args.show))?,
-        Format::Json => {
-            let line = serde_json::to_string(&report).map_err(|reason| WriteError::Format {
-                what: "the score",
-                reason: reason.to_string(),
-            })?;
-            print(&(line + "\n"))?;
-        }
+        Format::Json => print(&json_line(&report, "the score")?)?,
     }
     let enough = |share: f64| report.rules.iter().all(|score| score.total.exact_share() >= share);
     Ok(if args.fail_under.is_none_or(enough) {
@@ -162,7 +166,32 @@ pub fn run(args: &ScoreArgs) -> anyhow::Result<Exit> {
     })
 }
 
+/// One line of JSON.
+fn json_line(value: &impl serde::Serialize, what: &'static str) -> Result<String, WriteError> {
+    let line = serde_json::to_string(value).map_err(|reason| WriteError::Format {
+        what,
+        reason: reason.to_string(),
+    })?;
+    Ok(line + "\n")
+}
+
 impl ScoreArgs {
+    fn print_sensitivity(&self, jobs: &LabelledJobs, algorithms: &[&'static dyn Algorithm]) -> anyhow::Result<Exit> {
+        let [rules] = self.rule_sets()[..] else {
+            return Err(ArgumentError::new("--sensitivity", "one set of rules at a time".to_owned()).into());
+        };
+        let progress = Progress::counting("moving", "numbers");
+        let told = sensitivity(&jobs.cases, &|| self.settings(rules), algorithms, &|done| {
+            progress.rows(done as u64)
+        });
+        drop(progress);
+        print(&match self.format {
+            Format::Text => sensitivity_text(&told),
+            Format::Json => json_line(&told, "the sensitivity")?,
+        })?;
+        Ok(Exit::Success)
+    }
+
     fn settings(&self, rules: Rules) -> RulesSettings {
         match RulesSettings::of(rules) {
             RulesSettings::Peer(peer) => RulesSettings::Peer(peer.without(self.without.iter().copied())),

@@ -4,6 +4,9 @@
 //! beside those of their kind, lastingly) -> `culprits` (a rank's sending or receiving, a link, a node's network; the
 //! `collectives` of data-parallel groups tell ends apart) -> `findings`. `waits` splits each rank's time. All of it is
 //! `O(calls)` and some sorts, in parallel over links.
+//!
+//! In: a job, and which ranks compute slowly. Out: flows, waits, findings about transfers and collectives. May use: `job`,
+//! `stats`, `verdict`, `contract`.
 
 mod arrivals;
 pub mod classic;

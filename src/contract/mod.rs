@@ -4,6 +4,7 @@
 //! In: nothing. Out: constants and small lookups that every other folder spells by name. May use: nothing of this crate.
 
 pub mod columns;
+pub mod constant;
 pub mod defaults;
 pub mod metrics;
 pub mod printable;

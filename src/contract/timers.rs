@@ -81,19 +81,19 @@ pub const TRANSFERS: [&str; 9] = [
     ALL_TRANSFERS_FUSED,
 ];
 /// The timers whose single calls are kept: those around transfers, and the passes.
-pub const TRACED: [&str; 11] = [
-    FORWARD_SEND,
-    FORWARD_RECV,
-    BACKWARD_SEND,
-    BACKWARD_RECV,
-    FORWARD_SEND_BACKWARD_RECV,
-    BACKWARD_SEND_FORWARD_RECV,
-    FORWARD_SEND_FORWARD_RECV,
-    BACKWARD_SEND_BACKWARD_RECV,
-    ALL_TRANSFERS_FUSED,
-    FORWARD_COMPUTE,
-    BACKWARD_COMPUTE,
-];
+pub const TRACED: [&str; TRANSFERS.len() + PASSES.len()] = {
+    let mut traced = [""; TRANSFERS.len() + PASSES.len()];
+    let mut at = 0;
+    while at < traced.len() {
+        traced[at] = if at < TRANSFERS.len() {
+            TRANSFERS[at]
+        } else {
+            PASSES[at - TRANSFERS.len()]
+        };
+        at += 1;
+    }
+    traced
+};
 /// Those that only interleaved schedules have.
 pub const INTERLEAVED_TRANSFERS: [&str; 3] = [
     FORWARD_SEND_FORWARD_RECV,

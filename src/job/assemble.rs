@@ -2,20 +2,18 @@
 
 use std::collections::BTreeSet;
 
-use ndarray::Array2;
-use rayon::prelude::*;
-
 use super::JobError;
-use super::belongs;
-use super::calls::{self, CallTable};
+use super::calls;
 use super::collect::Collector;
-use super::counted::{CountedRuns, CountedSteps, Fate};
+use super::counting_rows::{CountedRuns, CountedSteps, Fate};
 use super::fill::{Filler, without_empty_ranks};
 use super::job_wide::JobWide;
-use super::moves::{Move, moves};
+use super::moves::moves;
 use super::quality::DataQuality;
-use super::reduced::Reduced;
+use super::run_rows;
 use super::runs::{Run, Runs};
+use super::tables::Job;
+use super::timer_table::{TimerTable, used, zeros};
 use super::topology::{Topology, TopologyError};
 use super::window::Selection;
 use crate::source::{Micros, SourceError};
@@ -25,57 +23,7 @@ const HOLES_PER_ROW: usize = 16;
 /// Cells below which a table is made however sparse it is.
 const SMALL_TABLE: usize = 1 << 22;
 
-/// Durations of one timer in seconds; NaN where there is no row.
-#[derive(Debug, Clone)]
-pub struct TimerTable {
-    /// Name of the timer.
-    pub name: String,
-    /// A row a rank, a column an iteration, by position in [`Job::ranks`] and [`Job::iterations`].
-    pub seconds: Array2<f64>,
-}
-
-/// One job's window, ready for analysis.
-#[derive(Debug)]
-pub struct Job {
-    /// Job id.
-    pub id: String,
-    /// Ranks with a timer row in the window, ascending.
-    pub ranks: Vec<u32>,
-    /// Node of each rank: that of its latest row.
-    pub nodes: Vec<String>,
-    /// Ranks that restarts moved to other nodes, by rank and iteration.
-    pub moves: Vec<Move>,
-    /// Iterations with a timer row in the window, ascending.
-    pub iterations: Vec<i64>,
-    /// Time of the latest row of each iteration, parallel to `iterations`.
-    pub iteration_times: Vec<Micros>,
-    /// Timers, by name.
-    pub timers: Vec<TimerTable>,
-    /// Single calls of the timers around transfers, by name; none where the job has no trace rows.
-    pub calls: Vec<CallTable>,
-    /// Parallel groups.
-    pub topology: Topology,
-    /// Runs up to `--end`, in the order in which they came.
-    pub runs: Vec<Run>,
-    /// What was read and left out.
-    pub quality: DataQuality,
-    /// What is known beside the tables where their columns put several iterations together.
-    pub reduced: Option<Box<Reduced>>,
-    /// What is known of no single rank.
-    pub job_wide: JobWide,
-}
-
 impl Job {
-    /// The table of a timer.
-    #[must_use]
-    pub fn timer(&self, name: &str) -> Option<&TimerTable> {
-        let place = self
-            .timers
-            .binary_search_by(|timer| timer.name.as_str().cmp(name))
-            .ok()?;
-        self.timers.get(place)
-    }
-
     /// Builds the job from what a pass collected.
     ///
     /// # Errors
@@ -155,12 +103,12 @@ impl Job {
         let shape = (ranks.len(), iterations.len());
         let calls = calls::tabulate(&collected.calls, &collected.timers.names, shape, cell, &mut quality);
         let groups = collected.latest_groups();
-        let positions = belongs::positions(&ranks, &groups, &collected.timers.names, kept).into_iter();
+        let positions = run_rows::positions(&ranks, &groups, &collected.timers.names, kept).into_iter();
         let topology = Topology::resolve(&ranks, positions, &selection.topology, &timers)?;
         quality.ranks_not_placed = topology.not_placed;
         Ok(Self {
             id: collected.job.clone().unwrap_or_default(),
-            nodes: belongs::nodes(&ranks, collected, kept),
+            nodes: run_rows::nodes(&ranks, collected, kept),
             moves: moves(&ranks, collected, kept, runs),
             ranks,
             iterations,
@@ -197,18 +145,6 @@ pub(super) fn refuse_sparse(rows: usize, timers: usize, ranks: usize, iterations
         });
     }
     Ok(())
-}
-
-/// Cells that hold a row.
-pub(super) fn used(tables: &[TimerTable]) -> u64 {
-    let used = |table: &TimerTable| table.seconds.iter().filter(|seconds| !seconds.is_nan()).count() as u64;
-    tables.par_iter().map(used).sum()
-}
-
-/// Cells that hold 0: the timer did not run.
-pub(super) fn zeros(tables: &[TimerTable]) -> u64 {
-    let zeros = |table: &TimerTable| table.seconds.iter().filter(|&&seconds| seconds == 0.0).count() as u64;
-    tables.par_iter().map(zeros).sum()
 }
 
 pub(super) fn why_nothing_is_left(id: &str, selection: &Selection, runs: &[Run], quality: &DataQuality) -> String {

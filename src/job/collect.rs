@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use super::batch::{Batch, Digest};
 use super::calls::CallRows;
+use super::collected_rows::{GroupRow, Names, RunExtent, StepOfRun, StepTallies, StepTally, TimerRows, keep_latest};
 use super::job_wide::{ReportedRank, SummaryRow};
-use super::kept::{GroupRow, Names, RunExtent, StepOfRun, StepTallies, StepTally, TimerRows, keep_latest};
 use super::quality::DataQuality;
 use super::sightings::Sightings;
 use super::window::Selection;

@@ -5,10 +5,10 @@ use std::ops::Range;
 use ndarray::Array2;
 use rayon::prelude::*;
 
-use super::assemble::TimerTable;
-use super::counted::CountedSteps;
-use super::kept::TimerRows;
+use super::collected_rows::TimerRows;
+use super::counting_rows::CountedSteps;
 use super::positions::Positions;
+use super::timer_table::TimerTable;
 use crate::source::Micros;
 
 /// Stands for the column of a step that does not count.

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use super::catalog::{JobEntry, name_ids};
 use super::collect::Collector;
+use super::collected_rows::RunExtent;
 use super::columns::{self, Reduction};
-use super::kept::RunExtent;
 use super::window::{IterationRange, Selection};
 use super::{Job, JobError};
 use crate::contract::metrics::{GROUPS, TIMERS};

@@ -2,16 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use ndarray::Array2;
-
-use super::assemble::{Job, TimerTable};
-use super::counted::CountedSteps;
-use super::kept::StepOfRun;
-use super::quality::DataQuality;
+use super::collected_rows::StepOfRun;
+use super::counting_rows::CountedSteps;
 use super::reduced::Reduced;
-use super::step_time::StepMeasure;
-use super::topology::Topology;
-use crate::contract::timers::{FORWARD_COMPUTE, INTERVAL_TIME};
+use super::steps::Steps;
+use super::tables::Job;
 use crate::source::Micros;
 
 /// Steps that means are spread over at most; of more each line counts as one step.
@@ -146,15 +141,15 @@ impl Job {
         self
     }
 
-    /// The steps one by one as a job of one rank.
+    /// The steps one by one.
     ///
     /// A mean does not tell whether all of its steps were slow or one was long. Where the lines on both sides of it are not,
     /// one long step explains it, and so it is read: the first line of a run holds its start-up, another an evaluation.
-    fn spread_over(&self, lengths: &[i64], run_of: &[u32]) -> Self {
+    fn spread_over(&self, lengths: &[i64], run_of: &[u32]) -> Steps {
         let (measure, seconds) = self.step_seconds();
         let too_many = lengths.iter().sum::<i64>() > MOST_STEPS;
         let mut iterations = Vec::new();
-        let mut iteration_times = Vec::new();
+        let mut times = Vec::new();
         let mut steps = Vec::new();
         for (column, &length) in lengths.iter().enumerate() {
             let mean = seconds[column];
@@ -170,7 +165,7 @@ impl Job {
                 let left = length - 1 - step;
                 iterations.push(self.iterations[column] - left);
                 let back = (left as f64 * mean * 1e6).clamp(0.0, 1e15) as Micros;
-                iteration_times.push(self.iteration_times[column].saturating_sub(back));
+                times.push(self.iteration_times[column].saturating_sub(back));
                 steps.push(match (is_peak, step) {
                     (false, _) => mean,
                     (true, 0) => mean * length as f64 - usual * (length - 1) as f64,
@@ -178,26 +173,11 @@ impl Job {
                 });
             }
         }
-        let name = if measure == Some(StepMeasure::Compute) { FORWARD_COMPUTE } else { INTERVAL_TIME };
-        let table = Array2::from_shape_vec((1, steps.len()), steps).ok().filter(|_| measure.is_some());
-        let timer = table.map(|seconds| TimerTable {
-            name: name.to_owned(),
-            seconds,
-        });
-        Self {
-            id: self.id.clone(),
-            ranks: vec![0],
-            nodes: vec![String::new()],
-            moves: Vec::new(),
+        Steps {
+            measure,
             iterations,
-            iteration_times,
-            timers: timer.into_iter().collect(),
-            calls: Vec::new(),
-            topology: Topology::unknown(&[0]),
-            runs: self.runs.clone(),
-            quality: DataQuality::default(),
-            reduced: None,
-            job_wide: JobWide::default(),
+            times,
+            seconds: steps,
         }
     }
 }
@@ -223,6 +203,7 @@ fn lengths(iterations: &[i64], run_of: &[u32], intervals: &BTreeMap<u32, i64>) -
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::contract::timers::INTERVAL_TIME;
     use crate::contract::defaults::SLOWDOWN_THRESHOLD;
     use crate::job::slow_windows;
 
@@ -234,7 +215,7 @@ mod tests {
         };
         let job = job.averaged(&[(0, 10)].into(), &vec![0; means.len()]);
         assert_eq!((job.iteration_count(), job.iterations[0]), (means.len() * 10, 1));
-        let windows = slow_windows(job.steps(), SLOWDOWN_THRESHOLD).windows;
+        let windows = slow_windows(&job, SLOWDOWN_THRESHOLD).windows;
         windows.iter().map(|window| (window.first, window.last)).collect()
     }
 

@@ -8,43 +8,50 @@
 
 mod assemble;
 mod batch;
-mod belongs;
 mod calls;
 mod catalog;
 mod collect;
+mod collected_rows;
 mod columns;
-mod counted;
-mod cut;
+mod counting_rows;
 mod fill;
 mod from_table;
 mod job_wide;
-mod kept;
 mod moves;
 mod positions;
 mod quality;
 mod reduced;
+mod row_order;
+mod run_rows;
 mod runs;
 #[cfg(test)]
 mod samples;
 mod sightings;
 mod slow_window;
+mod stalls;
 mod step_time;
+mod steps;
+mod tables;
+mod timer_table;
 mod topology;
 mod window;
+mod window_cut;
 
-pub use assemble::{Job, TimerTable};
 pub use calls::CallTable;
 pub use catalog::{JobEntry, JobsOfFiles, list_jobs, list_jobs_with_files, name_jobs};
 pub use collect::Collector;
 pub use columns::{LEAST_COLUMNS, Reduction};
-pub use job_wide::{JobWide, JobWideTimer, ReportedRank};
 pub use from_table::{export_job, list_table_jobs, load_table};
+pub use job_wide::{JobWide, JobWideTimer, ReportedRank};
 pub use moves::Move;
 pub use quality::DataQuality;
 pub use reduced::{DurationSums, Reduced};
 pub use runs::Run;
-pub use slow_window::{Drift, LongStep, Restart, SlowWindow, Stall, StepTimes, long_steps, slow_windows};
-pub use step_time::StepMeasure;
+pub use slow_window::{Drift, Restart, SlowWindow, StepTimes, slow_windows};
+pub use stalls::{LongStep, Stall, long_steps};
+pub use steps::StepMeasure;
+pub use tables::Job;
+pub use timer_table::TimerTable;
 pub use topology::{Communicator, Group, Place, Topology, TopologyError, TopologyFlags, TopologyOrigin};
 pub use window::{IterationRange, IterationRangeError, Selection};
 

@@ -5,10 +5,8 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::Job;
 use super::collect::Collector;
 use super::runs::Runs;
-use crate::contract::metrics::UNKNOWN_NODE;
 
 /// A rank that stood on another node up to a restart.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -60,42 +58,6 @@ fn between(ranks: &[u32], stood: &[(i64, Vec<Option<u32>>)], names: &[String]) -
         }
     }
     moves
-}
-
-impl Job {
-    /// The node of a rank (position) in an iteration; `None` where it is not known.
-    #[must_use]
-    pub fn node_in(&self, rank: usize, iteration: i64) -> Option<&str> {
-        let number = self.ranks[rank];
-        let from = self
-            .moves
-            .partition_point(|known| (known.rank, known.iteration) <= (number, iteration));
-        let node = match self.moves.get(from).filter(|known| known.rank == number) {
-            Some(later) => &later.from,
-            None => &self.nodes[rank],
-        };
-        Some(node.as_str()).filter(|&node| node != UNKNOWN_NODE)
-    }
-
-    /// The nodes of ranks (positions) in the columns that are set, each once, sorted. Ranks whose node is not known have
-    /// none.
-    #[must_use]
-    pub fn nodes_in(&self, ranks: &[usize], columns: &[bool]) -> Vec<String> {
-        let mut nodes = BTreeSet::new();
-        for &rank in ranks {
-            let moved = self
-                .moves
-                .binary_search_by_key(&self.ranks[rank], |known| known.rank)
-                .is_ok();
-            if moved {
-                let there = (0..columns.len()).filter(|&column| columns[column]);
-                nodes.extend(there.filter_map(|column| self.node_in(rank, self.iterations[column])));
-            } else {
-                nodes.extend(self.node_in(rank, i64::MAX));
-            }
-        }
-        nodes.into_iter().map(str::to_owned).collect()
-    }
 }
 
 #[cfg(test)]

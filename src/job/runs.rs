@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::kept::RunExtent;
+use super::collected_rows::RunExtent;
 use crate::source::timestamp;
 
 /// One run of the job: from a start or restart to the next.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use rustc_hash::FxHashMap;
 
-use super::kept::Names;
+use super::collected_rows::Names;
 use super::positions::Positions;
 use crate::source::Micros;
 

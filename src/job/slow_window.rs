@@ -16,8 +16,11 @@ use std::collections::VecDeque;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::step_time::StepMeasure;
-use super::{IterationRange, Job};
+use super::runs::Run;
+use super::stalls::{KnownSteps, Stall, stalls};
+use super::steps::StepMeasure;
+use super::tables::Job;
+use super::window::IterationRange;
 use crate::contract::defaults::SLOW_STEPS_IN_A_ROW;
 use crate::source::timestamp;
 use crate::stats::median;
@@ -28,13 +31,6 @@ const MEMORY: usize = 5;
 const NORMAL: f64 = 1.1;
 /// Slow steps in a row that open a window, and other steps in a row that end it.
 const IN_A_ROW: usize = SLOW_STEPS_IN_A_ROW;
-/// Seconds beyond the steps around it from which a step is a stall, if it also takes [`STALL_FACTOR`] times as long.
-const STALL_SECONDS: f64 = 10.0;
-/// Times the steps around it.
-const STALL_FACTOR: f64 = 2.0;
-/// Seconds beyond the step time from which a gap between rows is a stall: rows are stamped when they are written, which may
-/// be late.
-const GAP_SECONDS: f64 = 60.0;
 /// Times the early steps that the late ones take from which the job drifts.
 const DRIFT: f64 = 1.1;
 /// Fewest steps in which a drift is looked for.
@@ -66,15 +62,6 @@ impl SlowWindow {
             last: Some(self.last),
         }
     }
-}
-
-/// A step that was much longer than those around it, or that began much later than the one before it ended.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Stall {
-    /// The long step, or the one after the gap.
-    pub iteration: i64,
-    /// Seconds lost.
-    pub seconds: f64,
 }
 
 /// A step time that rose over the job without a slow window.
@@ -125,14 +112,14 @@ pub struct StepTimes {
 /// `threshold` is the share beyond the baseline from which a step is slow, above 0; [`SLOWDOWN_THRESHOLD`](crate::contract::defaults::SLOWDOWN_THRESHOLD) is usual.
 #[must_use]
 pub fn slow_windows(job: &Job, threshold: f64) -> StepTimes {
+    let all = job.steps();
+    let known = KnownSteps::of(&all);
     let KnownSteps {
-        measure,
-        known,
-        steps,
-        usual,
+        seconds: steps,
         stalled,
-    } = KnownSteps::of(job);
-    let spans = spans(&steps, &stalled, threshold);
+        ..
+    } = &known;
+    let spans = spans(steps, stalled, threshold);
     let quiet: Vec<f64> = (0..steps.len())
         .filter(|&step| !stalled[step] && !spans.iter().any(|span| span.contains(step)))
         .map(|step| steps[step])
@@ -140,12 +127,12 @@ pub fn slow_windows(job: &Job, threshold: f64) -> StepTimes {
     let windows = spans
         .iter()
         .map(|span| {
-            let (first, last) = (known[span.first()], known[span.last()]);
+            let (first, last) = (known.iterations[span.first()], known.iterations[span.last()]);
             let slow_seconds = median(span.slow.iter().map(|&step| steps[step]));
             SlowWindow {
-                first: job.iterations[first],
-                last: job.iterations[last],
-                iterations: last - first + 1,
+                first,
+                last,
+                iterations: all.between(first, last),
                 baseline_seconds: span.baseline,
                 slow_seconds,
                 factor: slow_seconds / span.baseline,
@@ -153,86 +140,14 @@ pub fn slow_windows(job: &Job, threshold: f64) -> StepTimes {
         })
         .collect();
     StepTimes {
-        measure,
+        measure: known.measure,
         steps: steps.len(),
         baseline_seconds: Some(median(quiet.iter().copied())).filter(|seconds| seconds.is_finite()),
         windows,
-        stalls: stalls(job, &known, &steps, &usual, &stalled, threshold),
-        restarts: restarts(job),
+        stalls: stalls(&known, &job.runs, threshold),
+        restarts: restarts(&all.iterations, &job.runs),
         drift: drift(&quiet),
     }
-}
-
-/// A step that was far longer than those around it.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct LongStep {
-    /// Which iteration.
-    pub iteration: i64,
-    /// Seconds that it took.
-    pub seconds: f64,
-    /// Seconds that those around it took.
-    pub usual_seconds: f64,
-}
-
-/// The steps that are stalls, in order.
-#[must_use]
-pub fn long_steps(job: &Job) -> Vec<LongStep> {
-    let of = KnownSteps::of(job);
-    (0..of.steps.len())
-        .filter(|&step| of.stalled[step])
-        .map(|step| LongStep {
-            iteration: job.iterations[of.known[step]],
-            seconds: of.steps[step],
-            usual_seconds: of.usual[step],
-        })
-        .collect()
-}
-
-/// The steps whose time is known, in order; all lists are parallel.
-struct KnownSteps {
-    measure: Option<StepMeasure>,
-    /// Their positions in the job's iterations.
-    known: Vec<usize>,
-    /// Seconds that each took.
-    steps: Vec<f64>,
-    /// Seconds that those around it took.
-    usual: Vec<f64>,
-    /// Whether it is a stall.
-    stalled: Vec<bool>,
-}
-
-impl KnownSteps {
-    fn of(job: &Job) -> Self {
-        let (measure, seconds) = job.step_seconds();
-        let known: Vec<usize> = (0..seconds.len()).filter(|&place| seconds[place].is_finite()).collect();
-        let steps: Vec<f64> = known.iter().map(|&place| seconds[place]).collect();
-        let usual = usual(&steps);
-        let stalled = stalled(&steps, &usual);
-        Self {
-            measure,
-            known,
-            steps,
-            usual,
-            stalled,
-        }
-    }
-}
-
-/// Whether each step is a stall.
-fn stalled(steps: &[f64], usual: &[f64]) -> Vec<bool> {
-    let is_stall = |(step, usual): (&f64, &f64)| *step > STALL_FACTOR * usual && step - usual > STALL_SECONDS;
-    steps.iter().zip(usual).map(is_stall).collect()
-}
-
-/// The usual length at each step: the median of the five around it.
-fn usual(steps: &[f64]) -> Vec<f64> {
-    let width = MEMORY.min(steps.len());
-    (0..steps.len())
-        .map(|step| {
-            let first = step.saturating_sub(width / 2).min(steps.len() - width);
-            median(steps[first..first + width].iter().copied())
-        })
-        .collect()
 }
 
 /// A slow window as positions of its slow steps.
@@ -318,56 +233,12 @@ fn walk(steps: &[f64], stalled: &[bool], threshold: f64) -> Vec<Span> {
     found
 }
 
-/// Long steps, and gaps that no step accounts for.
-fn stalls(job: &Job, known: &[usize], steps: &[f64], usual: &[f64], stalled: &[bool], threshold: f64) -> Vec<Stall> {
-    let mut stalls: Vec<Stall> = (0..steps.len())
-        .filter(|&step| stalled[step])
-        .map(|step| Stall {
-            iteration: job.iterations[known[step]],
-            seconds: steps[step] - usual[step],
-        })
-        .collect();
-    let lapse = |pair: &[usize]| {
-        let iterations = job.iterations[pair[1]].saturating_sub(job.iterations[pair[0]]) as f64;
-        let micros = job.iteration_times[pair[1]].saturating_sub(job.iteration_times[pair[0]]);
-        (iterations, micros as f64 / 1e6)
-    };
-    // Compute timers leave out waiting, and an exporter may have its own idea of time.
-    let paces = known.windows(2).map(|pair| {
-        let (iterations, seconds) = lapse(pair);
-        seconds / iterations
-    });
-    // NaN of a single step, which has no neighbour to be far from.
-    let pace = median(paces);
-    for (step, pair) in known.windows(2).enumerate() {
-        let (iterations, seconds) = lapse(pair);
-        let expected = pace.max(usual[step]).max(usual[step + 1]);
-        let unseen = threshold * (iterations - 1.0) * expected;
-        let beyond = seconds - iterations * expected;
-        let restarted =
-            job.runs.iter().skip(1).any(|run| {
-                job.iterations[pair[0]] < run.first_iteration && run.first_iteration <= job.iterations[pair[1]]
-            });
-        // The row of a step is written at its begin or at its end: its length shows before or after it.
-        let told = stalled[step] || stalled[step + 1];
-        if beyond > GAP_SECONDS + unseen && !restarted && !told {
-            stalls.push(Stall {
-                iteration: job.iterations[pair[1]],
-                seconds: beyond,
-            });
-        }
-    }
-    stalls.sort_by_key(|stall| stall.iteration);
-    stalls
-}
-
-/// The restarts whose run has iterations in the window.
-fn restarts(job: &Job) -> Vec<Restart> {
-    let (Some(&first), Some(&last)) = (job.iterations.first(), job.iterations.last()) else {
+/// The restarts of `runs` whose run has some of the window's iterations.
+fn restarts(iterations: &[i64], runs: &[Run]) -> Vec<Restart> {
+    let (Some(&first), Some(&last)) = (iterations.first(), iterations.last()) else {
         return Vec::new();
     };
-    job.runs
-        .windows(2)
+    runs.windows(2)
         .filter(|pair| pair[1].first_iteration <= last && first <= pair[1].last_iteration)
         .map(|pair| {
             let (before, after) = (&pair[0], &pair[1]);

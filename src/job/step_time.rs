@@ -1,28 +1,19 @@
 //! How long each step of a job took.
 
-use schemars::JsonSchema;
-use serde::Serialize;
+use std::borrow::Cow;
 
-use super::{Job, TimerTable};
+use super::steps::{StepMeasure, Steps};
+use super::tables::Job;
+use super::timer_table::TimerTable;
 use crate::contract::timers::{INTERVAL_TIME, PASSES};
 
-/// What a step's length was read from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum StepMeasure {
-    /// The largest `interval-time` of any rank.
-    IntervalTime,
-    /// The largest sum of `forward-compute` and `backward-compute` of any rank, where the job has no `interval-time`.
-    /// It leaves out waiting, so that it shows changes of the step and not its length.
-    Compute,
-}
-
-/// The timers that tell the steps of a job, of those that it `has`.
-pub(super) fn timers(has: impl Fn(&str) -> bool) -> Vec<&'static str> {
+/// The timers that tell the steps of a job, of those that it `has`; and what they measure, `None` where it has none.
+pub(super) fn timers(has: impl Fn(&str) -> bool) -> (Option<StepMeasure>, Vec<&'static str>) {
     if has(INTERVAL_TIME) {
-        return vec![INTERVAL_TIME];
+        return (Some(StepMeasure::IntervalTime), vec![INTERVAL_TIME]);
     }
-    PASSES.into_iter().filter(|name| has(name)).collect()
+    let passes: Vec<&str> = PASSES.into_iter().filter(|name| has(name)).collect();
+    (Some(StepMeasure::Compute).filter(|_| !passes.is_empty()), passes)
 }
 
 impl Job {
@@ -35,13 +26,27 @@ impl Job {
         {
             return (Some(StepMeasure::IntervalTime), told.most.clone());
         }
-        let names = timers(|name| self.timer(name).is_some());
+        let (measure, names) = timers(|name| self.timer(name).is_some());
         let tables: Vec<&TimerTable> = names.iter().filter_map(|name| self.timer(name)).collect();
-        match names.as_slice() {
-            [] => (None, vec![f64::NAN; self.iterations.len()]),
-            [INTERVAL_TIME] => (Some(StepMeasure::IntervalTime), largest_sums(&tables)),
-            _ => (Some(StepMeasure::Compute), largest_sums(&tables)),
+        let seconds = match measure {
+            None => vec![f64::NAN; self.iterations.len()],
+            Some(_) => largest_sums(&tables),
+        };
+        (measure, seconds)
+    }
+
+    /// How long each iteration took, also where a column of the tables stands for several.
+    pub(super) fn steps(&self) -> Cow<'_, Steps> {
+        if let Some(reduced) = &self.reduced {
+            return Cow::Borrowed(&reduced.steps);
         }
+        let (measure, seconds) = self.step_seconds();
+        Cow::Owned(Steps {
+            measure,
+            iterations: self.iterations.clone(),
+            times: self.iteration_times.clone(),
+            seconds,
+        })
     }
 }
 

@@ -5,6 +5,8 @@
 //! (denoised windows), [`score`] (how different each machine is), [`silent`] (sensors that stand still, machines that
 //! send nothing), [`detect`] (the [`verdict`]), [`text`]. [`simulate`] draws tasks with known faults, [`train`] makes
 //! models of healthy ones, [`order`] learns which metrics to ask first, [`evaluate`] holds verdicts against the truth.
+//!
+//! In: samples of hardware metrics. Out: a verdict on machines. May use: `stats`, `contract`, `building`; nothing that knows timers.
 
 pub mod align;
 pub mod detect;

@@ -44,7 +44,7 @@ pub(super) fn add(job: &Job, mut verdict: Verdict) -> Verdict {
         return verdict;
     }
     if job.ranks.len() < 2 {
-        let windows = slow_windows(job.steps(), SLOWDOWN_THRESHOLD).windows;
+        let windows = slow_windows(job, SLOWDOWN_THRESHOLD).windows;
         verdict.findings.extend(windows.iter().map(|window| slow_steps(job, window)));
     }
     verdict.findings.extend(candidates(job));

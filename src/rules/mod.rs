@@ -1,5 +1,7 @@
 //! The rules that turn a job's tables into a verdict. Each set of rules chooses what is clustered and what it takes
 //! to be named; the algorithms, the votes and the report are the same for all.
+//!
+//! In: a job and settings. Out: a [`Verdict`]. May use: `comm`, `vote`, `algos`, `features`, `whatif` and what is below.
 
 pub mod classic;
 mod classic_comm;
@@ -17,10 +19,11 @@ use self::classic::ClassicSettings;
 use self::peer::PeerSettings;
 use crate::algos::{Algorithm, Scores};
 use crate::comm::Communication;
+use crate::contract::constant::Movable;
 use crate::contract::metrics::UNKNOWN_NODE;
 use crate::features::TimerVerdict;
 use crate::job::Job;
-use crate::verdict::{Cause, Finding, Status};
+use crate::verdict::{self, Cause, Finding, Status};
 use crate::vote::RankBallot;
 use crate::whatif::timers::WhatIf;
 
@@ -80,6 +83,12 @@ impl RulesSettings {
             Self::Classic(_) => Rules::Classic,
         }
     }
+}
+
+/// Every number by which a job is judged, each with its reason, in the order of the floors: what a sensitivity run moves.
+#[must_use]
+pub fn constants() -> Vec<&'static dyn Movable> {
+    verdict::constants().collect()
 }
 
 /// Applies rules to a job with the given algorithms.

@@ -14,7 +14,7 @@ use super::columns::Columns;
 use super::error::SourceError;
 use super::frame::{rows_of, wanted_columns};
 use super::guard::guarded;
-use super::messages::{self, Place};
+use super::messages::{self, MessageSpan};
 use super::rows::Rows;
 
 type Input = BufReader<File>;
@@ -79,7 +79,7 @@ fn open_file(path: &Path, mut input: Input, columns: Columns) -> Result<Blocks, 
     let metadata = guarded(|| read_file_metadata(&mut input))
         .map_err(|reason| SourceError::corrupt(path, "the footer", reason))?;
     let blocks = metadata.dictionaries.iter().flatten().chain(&metadata.blocks);
-    let places = blocks.map(|block| Place {
+    let places = blocks.map(|block| MessageSpan {
         offset: block.offset,
         description: block.meta_data_length,
         body: block.body_length,

@@ -16,7 +16,7 @@ const LARGEST_BUFFER: u64 = 1 << 30;
 
 /// Where a message lies: what its description takes, its mark included, and its body.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct MessageSpan {
     pub offset: i64,
     pub description: i32,
     pub body: i64,
@@ -26,7 +26,7 @@ pub(super) struct Place {
 ///
 /// # Errors
 /// Messages that can't be read, or that claim what can't be.
-pub(super) fn check_file(mut file: &File, places: impl IntoIterator<Item = Place>) -> Result<(), String> {
+pub(super) fn check_file(mut file: &File, places: impl IntoIterator<Item = MessageSpan>) -> Result<(), String> {
     let length = file.metadata().map_err(|error| error.to_string())?.len();
     for (number, place) in places.into_iter().enumerate() {
         let damaged = |reason: String| format!("message {number}: {reason}");

@@ -30,7 +30,7 @@ const SLICE_ROWS: usize = 1 << 20;
 
 /// Rows in a row that are worth reading: a slice of one row group, or some small ones together.
 #[derive(Debug)]
-pub(super) struct Part {
+pub(super) struct RowGroup {
     path: Arc<PathBuf>,
     schema: Arc<ArrowSchema>,
     /// The row groups that it lies in.
@@ -56,7 +56,7 @@ pub(super) fn plan(
     path: &Path,
     kind: Columns,
     need: &dyn Fn(&PartStatistics) -> Need,
-) -> Result<(Vec<Part>, Vec<PartStatistics>), SourceError> {
+) -> Result<(Vec<RowGroup>, Vec<PartStatistics>), SourceError> {
     let file = File::open(path).map_err(SourceError::io(path))?;
     check_marks(path, &file)?;
     let mut reader = ParquetReader::new(file);
@@ -77,7 +77,7 @@ pub(super) fn plan(
     let (keys, everything) = (Arc::new(keys.cloned().collect()), Arc::new(everything));
 
     let path = Arc::new(path.to_owned());
-    let (mut parts, mut skipped) = (Vec::<Part>::new(), Vec::new());
+    let (mut parts, mut skipped) = (Vec::<RowGroup>::new(), Vec::new());
     for (row_group, group) in metadata.row_groups.iter().enumerate() {
         let statistics = statistics_of(group, &metadata);
         let (columns, unless_metric) = match need(&statistics) {
@@ -116,7 +116,7 @@ pub(super) fn plan(
             continue;
         }
         for first_row in (0..group.num_rows()).step_by(batch) {
-            parts.push(Part {
+            parts.push(RowGroup {
                 path: Arc::clone(&path),
                 schema: Arc::clone(&schema),
                 groups: vec![group.clone()],
@@ -133,7 +133,7 @@ pub(super) fn plan(
     Ok((parts, skipped))
 }
 
-impl Part {
+impl RowGroup {
     /// Whether all rows of its row groups belong to it.
     fn is_whole(&self) -> bool {
         self.groups.iter().map(RowGroupMetadata::num_rows).sum::<usize>() == self.rows
@@ -179,7 +179,7 @@ impl Part {
 
 /// Those columns of a part that are asked for.
 struct PartColumns<'a> {
-    part: &'a Part,
+    part: &'a RowGroup,
     decoder: Decoder<'a>,
     columns: &'a [String],
 }

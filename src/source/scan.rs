@@ -142,10 +142,10 @@ pub fn scan<S: Scan>(files: &[SourceFile], scan: &mut S, progress: &dyn Fn(u64))
 }
 
 /// Cuts the parts into runs of at most `count` that together decode to about [`BYTES_IN_FLIGHT`].
-fn in_flight(mut parts: &[parquet::Part], count: usize) -> impl Iterator<Item = &[parquet::Part]> {
+fn in_flight(mut parts: &[parquet::RowGroup], count: usize) -> impl Iterator<Item = &[parquet::RowGroup]> {
     std::iter::from_fn(move || {
         let mut bytes = 0;
-        let fits = |part: &&parquet::Part| {
+        let fits = |part: &&parquet::RowGroup| {
             bytes += part.bytes;
             bytes <= BYTES_IN_FLIGHT
         };

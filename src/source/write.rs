@@ -42,7 +42,7 @@ pub fn write_parquet(
         written: WrittenRows::default(),
     };
     scan(files, &mut writing, progress)?;
-    let Writing { mut writer, written, .. } = writing;
+    let Writing { writer, written, .. } = writing;
     if written.rows == 0 {
         return Err(SourceError::NoRows("the input holds no rows".to_owned()));
     }

@@ -5,10 +5,25 @@ use std::ops::Range;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::contract::constant::constants;
 use crate::contract::defaults::SLOW_STEPS_IN_A_ROW;
 
-/// Share of the excess from which a step is slow.
-const SLOW_FROM: f64 = 0.5;
+constants! {
+    /// A fault that ended in less is over and cost little.
+    LASTING_SHARE: f64 = 1.0 / 3.0;
+    /// A fault that comes and goes shows in three of four quarters besides, which a single spell does not.
+    FLAKY_SHARE: f64 = 0.2;
+    /// Share of the excess from which a step is slow.
+    SLOW_FROM: f64 = 0.5;
+    /// Parts of the window in most of which what recurs must show.
+    PARTS: usize = 4;
+    /// Parts in which what recurs must show.
+    SHOWS_IN: usize = 3;
+    /// Spells of full length from which they recur, whatever share of the window they cover.
+    SPELLS: usize = 3;
+    /// Share of a slow window that its maker is slow in.
+    SHARE_OF_WINDOW: f64 = 0.5;
+}
 
 /// What lasts, and so is a fault.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -43,8 +58,8 @@ impl Persistence {
 impl Default for Persistence {
     fn default() -> Self {
         Self {
-            lasting_share: 1.0 / 3.0,
-            flaky_share: 0.2,
+            lasting_share: LASTING_SHARE.get(),
+            flaky_share: FLAKY_SHARE.get(),
             least_slow_iterations: SLOW_STEPS_IN_A_ROW,
             column: 1,
         }
@@ -67,14 +82,6 @@ pub enum Lasting {
     Recurring,
 }
 
-/// Parts of the window, and in how many of them what recurs must show.
-const PARTS: usize = 4;
-const SHOWS_IN: usize = 3;
-/// Spells of full length from which they recur, whatever share of the window they cover.
-const SPELLS: usize = 3;
-/// Share of a slow window that its maker is slow in.
-const SHARE_OF_WINDOW: f64 = 0.5;
-
 /// What slow steps make, if they make a fault; `windows` are those in which the job's steps were slow.
 #[must_use]
 pub fn lasting(slow: &[bool], windows: &[Range<usize>], persistence: &Persistence) -> Option<Lasting> {
@@ -96,15 +103,15 @@ pub fn lasting(slow: &[bool], windows: &[Range<usize>], persistence: &Persistenc
     if runs.iter().any(|run| run.len() >= least && steps - run.end < least) {
         return Some(Lasting::ToTheEnd);
     }
-    let shows = |part: &usize| count(&slow[part * steps / PARTS..(part + 1) * steps / PARTS]) > 0;
+    let shows = |part: &usize| count(&slow[part * steps / PARTS.get()..(part + 1) * steps / PARTS.get()]) > 0;
     let often = count(slow) as f64 >= persistence.flaky_share * steps as f64
-        || runs.iter().filter(|run| run.len() >= least).count() >= SPELLS;
-    if (0..PARTS).filter(shows).count() >= SHOWS_IN && often {
+        || runs.iter().filter(|run| run.len() >= least).count() >= SPELLS.get();
+    if (0..PARTS.get()).filter(shows).count() >= SHOWS_IN.get() && often {
         return Some(Lasting::Recurring);
     }
     let made = |window: &Range<usize>| {
         let inside = count(&slow[window.clone()]);
-        inside >= least && inside as f64 >= SHARE_OF_WINDOW * window.len() as f64
+        inside >= least && inside as f64 >= SHARE_OF_WINDOW.get() * window.len() as f64
     };
     windows.iter().any(made).then_some(Lasting::SlowWindow)
 }
@@ -138,7 +145,7 @@ impl SlowSteps {
     pub fn of(factors: &[f64], base: f64, excess: f64, persistence: &Persistence) -> Self {
         let slow: Vec<bool> = factors
             .iter()
-            .map(|factor| factor - base > SLOW_FROM * excess)
+            .map(|factor| factor - base > SLOW_FROM.get() * excess)
             .collect();
         let steps = slow.len();
         let count = |part: &[bool]| part.iter().filter(|&&slow| slow).count();

@@ -15,3 +15,10 @@ pub use finding::{Finding, LinkEvidence, TimerEvidence};
 pub use kind::FindingKind;
 pub use lasting::{Lasting, Persistence, SlowSteps, lasting, runs};
 pub use status::Status;
+
+use crate::contract::constant::Movable;
+
+/// The numbers that say what lasts.
+pub(crate) fn constants() -> impl Iterator<Item = &'static dyn Movable> {
+    lasting::CONSTANTS.iter().copied()
+}

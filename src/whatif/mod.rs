@@ -2,6 +2,9 @@
 //!
 //! Data flows [`trace`] (an op trace) -> [`graph`] (who waits for whom) -> [`replay`] (the engine) -> [`slowdown`] (by type,
 //! replica, stage and worker). [`timers`] replays a [`crate::job::Job`] with the same engine and tells what its faults cost.
+//!
+//! In: an op trace, or a job with its findings. Out: step times as measured and as they would be. May use: `job`, `source`,
+//! `stats`, `verdict`, `contract`.
 
 pub mod error;
 pub mod graph;

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 fn distance(a: &Row, b: &Row, metric: Metric) -> f64 {
     match metric {
-        Metric::Euclidean => crate::algos::space::squared_distance(a, b).sqrt(),
+        Metric::Euclidean => crate::algos::distance::squared_distance(a, b).sqrt(),
         Metric::Manhattan => a.iter().zip(b).map(|(x, y)| (x - y).abs()).sum(),
     }
 }

@@ -4,7 +4,7 @@
 
 use super::Centroids;
 use crate::algos::Space;
-use crate::algos::space::squared_distance;
+use crate::algos::distance::squared_distance;
 
 pub(super) fn index(space: &Space, labels: &[u32], centroids: &Centroids) -> f64 {
     let n = space.len() as f64;

@@ -6,7 +6,7 @@
 
 use super::Centroids;
 use crate::algos::Space;
-use crate::algos::space::squared_distance;
+use crate::algos::distance::squared_distance;
 
 const NEGLIGIBLE: f64 = 1e-8;
 

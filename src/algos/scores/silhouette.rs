@@ -13,7 +13,8 @@
 //! algorithms (`cells_come_near_the_exact_silhouette`).
 
 use crate::algos::Row;
-use crate::algos::space::{EXACT_LIMIT, Space, squared_distance};
+use crate::algos::distance::squared_distance;
+use crate::algos::space::{EXACT_LIMIT, Space};
 
 /// Below this part of the total, a difference from the total is summed directly instead.
 const CANCELLATION: f64 = 1e-3;

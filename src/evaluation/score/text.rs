@@ -1,7 +1,6 @@
 //! A report for people: a table by kind, the totals, and on request every miss.
 
-use std::fmt::Write as _;
-
+use super::lines::push_line;
 use super::report::{Miss, Report, RuleScore, Tally};
 use super::text_network::{network_table, network_totals};
 
@@ -38,12 +37,6 @@ pub fn text(report: &Report, show: bool) -> String {
     }
     push_line(&mut out, &format!("seconds {:.0}", report.seconds));
     out
-}
-
-/// Adds a line without blanks at its end.
-pub(super) fn push_line(out: &mut String, line: &str) {
-    // Writing to a string can't fail.
-    let _ = writeln!(out, "{}", line.trim_end());
 }
 
 fn table(out: &mut String, scores: &[RuleScore]) {

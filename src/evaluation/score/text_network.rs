@@ -1,8 +1,8 @@
 //! The part of the text that tells how faults of the network were judged.
 
+use super::lines::push_line;
 use super::network::NetworkTally;
 use super::report::RuleScore;
-use super::text::push_line;
 
 /// Columns of one set of rules, in jobs.
 const COLUMNS: [&str; 5] = ["right", "within", "only", "spared", "cause"];

@@ -13,14 +13,14 @@ const ODD: f64 = 0.25;
 
 /// Adds an iteration's rows as the collector would have stored them.
 #[derive(Debug)]
-pub struct Collector {
+pub struct DirtyRows {
     share: f64,
     noise: Random,
     trace_share: f64,
     trace_noise: Random,
 }
 
-impl Collector {
+impl DirtyRows {
     /// The collector of one step.
     pub fn new(scenario: &Scenario, at: PlannedStep) -> Self {
         let position = [at.run as u64, u64::from(at.iteration)];

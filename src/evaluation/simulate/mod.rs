@@ -7,6 +7,8 @@
 //! number of threads.
 //!
 //! [`simulate`] keeps a job in memory, [`write_job`] streams it into a folder.
+//!
+//! In: a scenario. Out: rows and a label. May use: `source`, `stats`, `contract`; none of what judges.
 
 pub mod conditions;
 mod culprits;
@@ -38,7 +40,7 @@ pub use labels::Label;
 pub use scenario::Scenario;
 pub use write::{LABELS, Written, write_job};
 
-use dirt::Collector;
+use dirt::DirtyRows;
 use plan::{PlannedStep, RESTART_SECONDS, plan};
 use rows::{Metric, Rows, Stamp};
 use step::{StepTimes, step};
@@ -145,7 +147,7 @@ fn push_groups(scenario: &Scenario, world: &World, rows: &mut Rows) {
 
 fn push_step(scenario: &Scenario, world: &World, rows: &mut Rows, at: PlannedStep, times: &StepTimes, now: f64) {
     let stamp = stamp(now, at.iteration, at.run);
-    let mut collector = Collector::new(scenario, at);
+    let mut collector = DirtyRows::new(scenario, at);
     for timer in Timer::ALL {
         for rank in 0..world.at.len() {
             if let Some(value) = times.value(timer, rank) {

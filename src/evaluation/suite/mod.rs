@@ -2,6 +2,8 @@
 //!
 //! A [`Kind`] and a seed give a [`Scenario`]; [`crate::evaluation::score`] simulates it and holds a verdict against its label. Noise
 //! comes at two levels: like that of well-kept jobs, or as hard as the simulator makes it.
+//!
+//! In: kinds, seeds, a level of noise. Out: scenarios. May use: `simulate`.
 
 mod courses;
 mod draw;

@@ -90,7 +90,7 @@ fn links(job: &Scenario) -> Vec<(usize, usize)> {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Place {
+enum FaultSite {
     Send,
     Recv,
     Link,
@@ -98,15 +98,21 @@ enum Place {
     Node,
 }
 
-const PLACES: &[Place] = &[Place::Send, Place::Recv, Place::Link, Place::OneWay, Place::Node];
+const FAULT_SITES: &[FaultSite] = &[
+    FaultSite::Send,
+    FaultSite::Recv,
+    FaultSite::Link,
+    FaultSite::OneWay,
+    FaultSite::Node,
+];
 
 /// One more fault of the network, 3 to 30 times the transfer time, every factor alike.
-fn with_fault(draw: &mut Draw, job: Scenario, place: Place) -> Scenario {
+fn with_fault(draw: &mut Draw, job: Scenario, place: FaultSite) -> Scenario {
     let factor = draw.scale(3.0, 30.0);
     with_fault_by(draw, job, place, factor)
 }
 
-fn with_fault_by(draw: &mut Draw, mut job: Scenario, place: Place, factor: f64) -> Scenario {
+fn with_fault_by(draw: &mut Draw, mut job: Scenario, place: FaultSite, factor: f64) -> Scenario {
     let links = links(&job);
     // Every shape that is drawn has links over the network.
     let Some(&(mut ends)) = links.get(draw.below(links.len())) else {
@@ -117,11 +123,11 @@ fn with_fault_by(draw: &mut Draw, mut job: Scenario, place: Place, factor: f64) 
     }
     let (a, b) = ends;
     match place {
-        Place::Send => job.slow_send.push(RankFactor { rank: a, factor }),
-        Place::Recv => job.slow_recv.push(RankFactor { rank: a, factor }),
-        Place::Link => job.slow_links.push(LinkFactor { a, b, factor }),
-        Place::OneWay => job.slow_links_one_way.push(LinkFactor { a, b, factor }),
-        Place::Node => {
+        FaultSite::Send => job.slow_send.push(RankFactor { rank: a, factor }),
+        FaultSite::Recv => job.slow_recv.push(RankFactor { rank: a, factor }),
+        FaultSite::Link => job.slow_links.push(LinkFactor { a, b, factor }),
+        FaultSite::OneWay => job.slow_links_one_way.push(LinkFactor { a, b, factor }),
+        FaultSite::Node => {
             let ends: BTreeSet<usize> = links.iter().flat_map(|&(a, b)| [job.node(a), job.node(b)]).collect();
             let nodes: Vec<usize> = ends
                 .into_iter()
@@ -144,24 +150,24 @@ fn leaves_peers(links: &[(usize, usize)], at_fault: impl Fn(usize) -> bool) -> b
 }
 
 fn with_any_fault(draw: &mut Draw, job: Scenario) -> Scenario {
-    let place = draw.one_of(PLACES);
+    let place = draw.one_of(FAULT_SITES);
     with_fault(draw, job, place)
 }
 
 pub fn one_way(draw: &mut Draw) -> Scenario {
     let job = any(draw);
-    with_fault(draw, job, Place::OneWay)
+    with_fault(draw, job, FaultSite::OneWay)
 }
 
 pub fn node(draw: &mut Draw) -> Scenario {
     let job = linked(draw, |shape| shape.ranks() >= 32);
-    with_fault(draw, job, Place::Node)
+    with_fault(draw, job, FaultSite::Node)
 }
 
 /// Of every sort and strength, on ranks of few and many peers.
 pub fn faint(draw: &mut Draw) -> Scenario {
     let job = any(draw);
-    let place = draw.one_of(PLACES);
+    let place = draw.one_of(FAULT_SITES);
     let factor = draw.between(3.0, 5.0);
     with_fault_by(draw, job, place, factor)
 }

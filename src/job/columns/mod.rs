@@ -12,15 +12,18 @@ use self::reader::Reader;
 use self::slab::Taken;
 use self::window::CountedWindow;
 use super::JobError;
-use super::assemble::{Job, Tables, TimerTable, refuse_sparse, why_nothing_is_left, zeros};
+use super::assemble::{Tables, refuse_sparse, why_nothing_is_left};
 use super::collect::Collector;
-use super::counted::CountedRuns;
+use super::counting_rows::CountedRuns;
 use super::quality::DataQuality;
 use super::reduced::{DurationSums, Reduced};
 use super::runs::Runs;
+use super::steps::Steps;
+use super::tables::Job;
+use super::timer_table::{TimerTable, zeros};
 use super::window::Selection;
 use crate::contract::timers::TRANSFERS;
-use crate::source::clickhouse::{Columns, CountedRows, Table, Tally, Wanted, sent};
+use crate::source::clickhouse::{ColumnsAsked, CountedRows, Table, Tally, Wanted, sent};
 use crate::source::fate::place;
 use crate::source::{Micros, SourceError};
 
@@ -46,7 +49,7 @@ impl Reduction {
     pub const CELLS: usize = 1 << 25;
 }
 
-/// Columns that a table has at least, however many ranks there are: fewer do not show since when a rank is slow.
+/// ColumnsAsked that a table has at least, however many ranks there are: fewer do not show since when a rank is slow.
 pub const LEAST_COLUMNS: usize = 20;
 /// Rows with single calls that are read where iterations are put together: some hundred MB.
 const TRACE_ROWS: u64 = 1 << 22;
@@ -206,7 +209,7 @@ fn pull_sampled(
         return table.pull(wanted, &[place::GROUPS], counted, collector, progress);
     }
     // Beyond what a query can list, none are read.
-    let listed = if sampled.len() <= Columns::MOST_LISTED {
+    let listed = if sampled.len() <= ColumnsAsked::MOST_LISTED {
         sampled
     } else {
         &[]
@@ -234,13 +237,13 @@ fn pull_sampled(
 /// Iterations that a column stands for, so that tables of `rows` rows have no more cells than asked for.
 fn iterations_per_column(cells: usize, rows: usize, iterations: usize) -> usize {
     let columns = (cells / rows.max(1)).max(LEAST_COLUMNS);
-    iterations.div_ceil(columns).clamp(1, Columns::MOST_LISTED)
+    iterations.div_ceil(columns).clamp(1, ColumnsAsked::MOST_LISTED)
 }
 
 fn assemble(
     reader: &Reader<'_>,
     taken: Taken,
-    steps: Option<Job>,
+    steps: Option<Steps>,
     mut collector: Collector<'_>,
     selection: &Selection,
 ) -> Result<Job, JobError> {

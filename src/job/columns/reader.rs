@@ -4,17 +4,14 @@ use std::ops::Range;
 
 use ndarray::Array2;
 
-use super::super::assemble::{Job, TimerTable};
-use super::super::job_wide::JobWide;
-use super::super::quality::DataQuality;
 use super::super::step_time;
-use super::super::topology::Topology;
+use super::super::steps::Steps;
 use super::joined;
 use super::slab::{Slab, Taken};
 use super::window::CountedWindow;
 use crate::contract::timers::{is_collective, is_transfer};
 use crate::source::SourceError;
-use crate::source::clickhouse::{Columns, RankColumns, RankRows, Stands, Table, Wanted};
+use crate::source::clickhouse::{ColumnsAsked, RankColumns, RankRows, Stands, Table, Wanted};
 use crate::source::fate::place;
 
 /// Rows that one query passes on at most: what the server's memory holds.
@@ -26,7 +23,7 @@ const AT_ONCE: usize = 2;
 
 /// A part of the window: some columns in a row.
 #[derive(Clone, Copy)]
-struct Part {
+struct Slice {
     first_column: usize,
     columns: usize,
 }
@@ -50,7 +47,7 @@ impl Reader<'_> {
     }
 
     /// The window in parts that a query can hold.
-    fn parts(&self) -> Vec<Part> {
+    fn parts(&self) -> Vec<Slice> {
         let window = self.window;
         let rows = window.steps.rows.iter().sum::<u64>() as usize;
         let cells = self.timers.len() * self.ranks.len() * self.columns();
@@ -60,22 +57,22 @@ impl Reader<'_> {
             (cells, CELLS_AT_ONCE)
         };
         let one_run = window.steps.run_of.windows(2).all(|pair| pair[0] == pair[1]);
-        let iterations = if one_run && Columns::are_gapless(&window.steps.iterations) {
-            Columns::MOST
+        let iterations = if one_run && ColumnsAsked::are_gapless(&window.steps.iterations) {
+            ColumnsAsked::MOST
         } else {
-            Columns::MOST_LISTED
+            ColumnsAsked::MOST_LISTED
         };
         let listed = if self.length == 1 {
-            Columns::MOST
+            ColumnsAsked::MOST
         } else {
-            Columns::MOST_LISTED
+            ColumnsAsked::MOST_LISTED
         };
         // The samples are listed, one a column.
         let most_columns = (iterations / self.length).min(listed);
         let columns = (self.columns() * most / held.max(1)).clamp(1, most_columns.max(1));
         (0..self.columns())
             .step_by(columns)
-            .map(|first_column| Part {
+            .map(|first_column| Slice {
                 first_column,
                 columns: columns.min(self.columns() - first_column),
             })
@@ -105,7 +102,7 @@ impl Reader<'_> {
         Ok(taken)
     }
 
-    fn read(&self, part: Part) -> Result<Slab, SourceError> {
+    fn read(&self, part: Slice) -> Result<Slab, SourceError> {
         let names: Vec<&str> = self.timers.iter().map(String::as_str).collect();
         let asked = Asked::new(self, part, &names);
         let columns = asked.columns(self, part);
@@ -122,38 +119,26 @@ impl Reader<'_> {
         once_if_repeated(|repeated| self.table.rank_columns(from, &columns, repeated, begin, add))
     }
 
-    /// The longest step of any rank in each iteration, as a job of one rank.
-    pub fn steps(&self, repeated: bool) -> Result<Job, SourceError> {
-        let names = step_time::timers(|name| self.timers.iter().any(|timer| timer == name));
+    /// How long each iteration took: the longest step of any rank.
+    pub fn steps(&self, repeated: bool) -> Result<Steps, SourceError> {
+        let (measure, names) = step_time::timers(|name| self.timers.iter().any(|timer| timer == name));
         let parts = if names.is_empty() { Vec::new() } else { self.parts() };
-        let mut seconds = Array2::from_elem((1, self.window.steps.iterations.len()), f64::NAN);
+        let counted = &self.window.steps;
+        let mut seconds = vec![f64::NAN; counted.iterations.len()];
         for part in parts {
             let asked = Asked::new(self, part, &names);
             let columns = asked.columns(self, part);
             for step in self.table.longest((self.wanted, place::TIMERS), &columns, repeated)? {
-                if let Ok(place) = self.window.steps.iterations.binary_search(&step.iteration_number) {
-                    seconds[(0, place)] = step.seconds;
+                if let Ok(at) = counted.iterations.binary_search(&step.iteration_number) {
+                    seconds[at] = step.seconds;
                 }
             }
         }
-        let timer = names.first().map(|name| TimerTable {
-            name: (*name).to_owned(),
+        Ok(Steps {
+            measure,
+            iterations: counted.iterations.clone(),
+            times: counted.times.iter().map(|&(_, last)| last).collect(),
             seconds,
-        });
-        Ok(Job {
-            id: self.wanted.job.to_owned(),
-            ranks: vec![0],
-            nodes: vec![String::new()],
-            iterations: self.window.steps.iterations.clone(),
-            iteration_times: self.window.steps.times.iter().map(|&(_, last)| last).collect(),
-            timers: timer.into_iter().collect(),
-            calls: Vec::new(),
-            topology: Topology::unknown(&[0]),
-            runs: self.window.runs.runs.clone(),
-            quality: DataQuality::default(),
-            moves: Vec::new(),
-            reduced: None,
-            job_wide: JobWide::default(),
         })
     }
 }
@@ -181,7 +166,7 @@ struct Asked<'a> {
 }
 
 impl<'a> Asked<'a> {
-    fn new(reader: &'a Reader<'_>, part: Part, timers: &'a [&'a str]) -> Self {
+    fn new(reader: &'a Reader<'_>, part: Slice, timers: &'a [&'a str]) -> Self {
         let run = |&run: &u32| reader.window.run_names[run as usize].as_str();
         let iterations = &reader.window.steps.iterations[part.iterations(reader)];
         // Whole columns need none.
@@ -203,7 +188,7 @@ impl<'a> Asked<'a> {
         }
     }
 
-    fn columns(&'a self, reader: &'a Reader<'_>, part: Part) -> Columns<'a> {
+    fn columns(&'a self, reader: &'a Reader<'_>, part: Slice) -> ColumnsAsked<'a> {
         let window = reader.window;
         let iterations = part.iterations(reader);
         let times = &window.steps.times[iterations.clone()];
@@ -211,7 +196,7 @@ impl<'a> Asked<'a> {
         let last = times.iter().map(|&(_, last)| last).max();
         // Other timers' rows are counted too: of some timers there may be fewer.
         let all = self.timers.len() == reader.timers.len();
-        Columns {
+        ColumnsAsked {
             timers: self.timers,
             stands: &self.stands,
             runs: &self.runs,
@@ -228,7 +213,7 @@ impl<'a> Asked<'a> {
     }
 }
 
-impl Part {
+impl Slice {
     /// Its iterations, by place.
     fn iterations(self, reader: &Reader<'_>) -> Range<usize> {
         let end = (self.first_column + self.columns) * reader.length;

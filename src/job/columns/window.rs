@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::super::collect::Collector;
-use super::super::counted::{CountedRuns, CountedSteps};
-use super::super::kept::{RunExtent, StepOfRun, StepTally};
+use super::super::collected_rows::{RunExtent, StepOfRun, StepTally};
+use super::super::counting_rows::{CountedRuns, CountedSteps};
 use super::super::quality::DataQuality;
 use super::super::runs::Runs;
 use super::super::window::Selection;

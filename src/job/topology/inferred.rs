@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::super::assemble::TimerTable;
+use super::super::timer_table::TimerTable;
 use super::{Place, Topology, TopologyOrigin};
 use crate::contract::timers::{
     ATTENTION_QKV, BACKWARD_COMPUTE, BACKWARD_RECV, BACKWARD_SEND, BACKWARD_SEND_FORWARD_RECV, FORWARD_COMPUTE,

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::assemble::TimerTable;
+use super::timer_table::TimerTable;
 pub use communicators::{Communicator, Group};
 pub use flags::{TopologyError, TopologyFlags};
 use stated::Positions;

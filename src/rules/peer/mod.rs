@@ -158,7 +158,7 @@ fn look(
 /// The windows in which the job's steps were slow, as columns of its tables.
 fn slow_columns(job: &Job) -> Vec<Range<usize>> {
     let column = |iteration: i64| job.iterations.partition_point(|&first| first <= iteration);
-    let windows = slow_windows(job.steps(), SLOWDOWN_THRESHOLD).windows;
+    let windows = slow_windows(job, SLOWDOWN_THRESHOLD).windows;
     windows
         .iter()
         .map(|window| column(window.first).saturating_sub(1)..column(window.last))

@@ -17,10 +17,7 @@ pub(super) struct Stalls;
 
 impl Detector for Stalls {
     fn find(&self, seen: &Seen<'_>) -> Vec<Finding> {
-        long_steps(seen.job.steps())
-            .iter()
-            .map(|step| stall(seen, step))
-            .collect()
+        long_steps(seen.job).iter().map(|step| stall(seen, step)).collect()
     }
 }
 

@@ -17,7 +17,7 @@ use super::tally::{From, bound, rows};
 use super::window;
 use crate::source::{Micros, SourceError};
 
-/// Columns of so many iterations show a repeated row in the bits of one integer.
+/// ColumnsAsked of so many iterations show a repeated row in the bits of one integer.
 const BITS: usize = 64;
 /// The place of timers that are not asked for.
 const NOT_ASKED: u16 = u16::MAX;
@@ -28,12 +28,12 @@ const MOST: &str = "1e12";
 
 /// Which rows of a metric are wanted, and how they are put together.
 #[derive(Debug, Clone, Copy)]
-pub struct Columns<'a> {
+pub struct ColumnsAsked<'a> {
     /// Names of the timers.
     pub timers: &'a [&'a str],
     /// What stands for the iterations of a column in each of them: a [`Stands`] as a number.
     pub stands: &'a [u8],
-    /// Iterations that count, ascending; [`Columns::MOST`] of them at most, of [`Columns::MOST_LISTED`] where some between
+    /// Iterations that count, ascending; [`ColumnsAsked::MOST`] of them at most, of [`ColumnsAsked::MOST_LISTED`] where some between
     /// them are missing or they count from several runs.
     pub iterations: &'a [i64],
     /// The run that each of them counts from.
@@ -59,7 +59,7 @@ pub enum Stands {
     Sample = 2,
 }
 
-impl Columns<'_> {
+impl ColumnsAsked<'_> {
     /// Iterations that one query takes: their places travel as two bytes.
     pub const MOST: usize = 1 << 16;
     /// Numbers that one parameter lists: servers take parameters of 128 KB, and a number has 20 digits at most.
@@ -91,11 +91,11 @@ impl Columns<'_> {
 /// The rows of one timer and rank, in no order.
 #[derive(Debug, Clone, PartialEq, Row, Deserialize)]
 pub struct RankRows {
-    /// Place in [`Columns::timers`].
+    /// Placement in [`ColumnsAsked::timers`].
     pub timer: u16,
     /// The rank.
     pub rank_number: u32,
-    /// Iteration of each row, by its place in [`Columns::iterations`].
+    /// Iteration of each row, by its place in [`ColumnsAsked::iterations`].
     pub places: Vec<u16>,
     /// Duration of each row, finite and not below 0.
     pub seconds: Vec<f64>,
@@ -107,11 +107,11 @@ pub struct RankRows {
 /// counts.
 #[derive(Debug, Clone, PartialEq, Row, Deserialize)]
 pub struct RankColumns {
-    /// Place in [`Columns::timers`].
+    /// Placement in [`ColumnsAsked::timers`].
     pub timer: u16,
     /// The rank.
     pub rank_number: u32,
-    /// Columns in which it has a row, by place.
+    /// ColumnsAsked in which it has a row, by place.
     pub places: Vec<u16>,
     /// What stands for the durations above 0 of each; 0 where there is none, NaN where the sampled iteration has no row.
     pub seconds: Vec<f64>,
@@ -150,7 +150,7 @@ impl Table {
     pub fn rank_rows<T>(
         &self,
         (wanted, metric): (&Wanted<'_>, usize),
-        columns: &Columns<'_>,
+        columns: &ColumnsAsked<'_>,
         repeated: bool,
         begin: impl Fn() -> T,
         add: impl Fn(&mut T, &RankRows),
@@ -174,7 +174,7 @@ impl Table {
     pub fn rank_columns<T>(
         &self,
         (wanted, metric): (&Wanted<'_>, usize),
-        columns: &Columns<'_>,
+        columns: &ColumnsAsked<'_>,
         repeated: bool,
         begin: impl Fn() -> T,
         add: impl Fn(&mut T, &RankColumns),
@@ -217,7 +217,7 @@ impl Table {
     pub fn longest(
         &self,
         (wanted, metric): (&Wanted<'_>, usize),
-        columns: &Columns<'_>,
+        columns: &ColumnsAsked<'_>,
         repeated: bool,
     ) -> Result<Vec<Longest>, SourceError> {
         let From { with, from } = self.once((wanted, metric), columns, repeated);
@@ -242,7 +242,7 @@ impl Table {
 
     /// `timer_place`, `rank_code`, `row_iteration`, its place `step_place`, `row_micros` and `duration` of each row that
     /// counts. Timer, rank and place are as narrow as they can be: the server groups by them.
-    fn counting(&self, (wanted, metric): (&Wanted<'_>, usize), columns: &Columns<'_>) -> From {
+    fn counting(&self, (wanted, metric): (&Wanted<'_>, usize), columns: &ColumnsAsked<'_>) -> From {
         let iterations = columns.iterations;
         let (first, last) = (iterations.first(), iterations.last());
         let (first, last) = (first.copied().unwrap_or_default(), last.copied().unwrap_or_default());
@@ -277,7 +277,7 @@ impl Table {
 
     /// The same, without those that another one repeats later where there are `repeated` ones; `stands_for_rows`
     /// is how many rows each stands for, itself counted.
-    fn once(&self, (wanted, metric): (&Wanted<'_>, usize), columns: &Columns<'_>, repeated: bool) -> From {
+    fn once(&self, (wanted, metric): (&Wanted<'_>, usize), columns: &ColumnsAsked<'_>, repeated: bool) -> From {
         let counting = self.counting((wanted, metric), columns);
         if !repeated {
             return counting;
@@ -297,7 +297,7 @@ impl Table {
         &self,
         sql: &str,
         (wanted, metric): (&Wanted<'_>, usize),
-        columns: &Columns<'_>,
+        columns: &ColumnsAsked<'_>,
         begin: impl Fn() -> T,
         add: impl Fn(&mut T, &L),
         count: impl Fn(&L) -> u64,
@@ -326,7 +326,12 @@ impl Table {
     }
 }
 
-fn asked(attempt: &Attempt<'_>, sql: &str, (wanted, metric): (&Wanted<'_>, usize), columns: &Columns<'_>) -> Query {
+fn asked(
+    attempt: &Attempt<'_>,
+    sql: &str,
+    (wanted, metric): (&Wanted<'_>, usize),
+    columns: &ColumnsAsked<'_>,
+) -> Query {
     let places = |count: usize| -> Vec<i64> { (0..count as i64).collect() };
     let query = bound(attempt, sql, wanted, metric)
         .param("timers", columns.timers)

@@ -4,7 +4,7 @@ use super::error::Failure;
 
 /// Where the table is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum Placement {
     /// One server.
     Single,
     /// Every server of a cluster: `<table>_local`, replicated, and `<table>` before them.
@@ -32,17 +32,17 @@ const ORDER: &str = "PARTITION BY toYYYYMM(timestamp)\nORDER BY (job, metric_nam
 
 /// The statements that make the table, in their order.
 #[must_use]
-pub fn statements(database: Option<&str>, table: &str, place: &Place) -> Vec<String> {
+pub fn statements(database: Option<&str>, table: &str, place: &Placement) -> Vec<String> {
     let name = |table: &str| match database {
         Some(database) => format!("{}.{}", quoted(database), quoted(table)),
         None => quoted(table),
     };
     match place {
-        Place::Single => vec![format!(
+        Placement::Single => vec![format!(
             "CREATE TABLE IF NOT EXISTS {}\n(\n{COLUMNS}\n)\nENGINE = MergeTree\n{ORDER}",
             name(table)
         )],
-        Place::Cluster(cluster) => {
+        Placement::Cluster(cluster) => {
             let local = format!("{table}_local");
             let cluster = quoted(cluster);
             let behind = database.map_or_else(|| "currentDatabase()".to_owned(), text);
@@ -82,7 +82,7 @@ impl super::Table {
     /// A server that can't be reached or refuses.
     pub fn create(
         settings: super::ServerSettings,
-        place: &Place,
+        place: &Placement,
         notice: super::Notice,
     ) -> Result<(), crate::source::SourceError> {
         let session = super::Session::new(settings, notice)?;
@@ -102,9 +102,9 @@ mod tests {
 
     #[test]
     fn names_are_quoted() {
-        let single = statements(Some("a`b"), "t", &Place::Single);
+        let single = statements(Some("a`b"), "t", &Placement::Single);
         assert!(single[0].contains("`a\\`b`.`t`"), "{single:?}");
-        let cluster = statements(None, "t", &Place::Cluster("main".to_owned()));
+        let cluster = statements(None, "t", &Placement::Cluster("main".to_owned()));
         assert!(cluster[0].contains("`t_local` ON CLUSTER `main`"), "{cluster:?}");
         assert!(cluster[1].contains("Distributed(`main`, currentDatabase(), 't_local', cityHash64(job))"));
     }

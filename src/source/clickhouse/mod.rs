@@ -30,9 +30,9 @@ use super::timestamp::Micros;
 use layout::Layout;
 use session::Session;
 
-pub use columns::{Columns, Longest, RankColumns, RankRows, Stands};
+pub use columns::{ColumnsAsked, Longest, RankColumns, RankRows, Stands};
 pub use counts::{CountedRows, sent};
-pub use ddl::{Place, statements};
+pub use ddl::{Placement, statements};
 pub use error::{Failure, ServerError};
 pub use export::Exported;
 pub use jobs::{JobLine, Metrics};

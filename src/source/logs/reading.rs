@@ -174,10 +174,8 @@ impl Reading {
                 self.steps.announce();
                 self.block = None;
             }
-            self.setup = Setup {
-                log_interval: self.setup.log_interval.filter(|_| self.steps.current.is_none()),
-                ..setup
-            };
+            let before = std::mem::replace(&mut self.setup, setup);
+            self.setup.log_interval = before.log_interval.filter(|_| self.steps.current.is_none());
             return;
         }
         if self.setup.take(line) {

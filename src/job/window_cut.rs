@@ -2,8 +2,9 @@
 
 use ndarray::Axis;
 
-use super::assemble::{Job, TimerTable, zeros};
 use super::calls::{self, CallTable};
+use super::tables::Job;
+use super::timer_table::{TimerTable, used, zeros};
 use super::window::IterationRange;
 
 impl Job {
@@ -27,10 +28,6 @@ impl Job {
             })
             .filter(|timer| timer.seconds.iter().any(|seconds| !seconds.is_nan()))
             .collect();
-        let used = |timers: &[TimerTable]| -> u64 {
-            let rows = |timer: &TimerTable| timer.seconds.iter().filter(|seconds| !seconds.is_nan()).count();
-            timers.iter().map(rows).sum::<usize>() as u64
-        };
         let mut quality = self.quality.clone();
         quality.outside_iterations += used(&self.timers) - used(&timers);
         quality.timer_rows_used = used(&timers);

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use super::collect::Collector;
-use super::kept::GroupRow;
+use super::collected_rows::GroupRow;
 use crate::contract::metrics::UNKNOWN_NODE;
 use crate::source::Micros;
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::kept::{StepOfRun, StepTally};
+use super::collected_rows::{StepOfRun, StepTally};
 use super::quality::DataQuality;
 use super::runs::Runs;
 use crate::source::Micros;
@@ -138,7 +138,7 @@ impl CountedSteps {
 
 #[cfg(test)]
 mod tests {
-    use super::super::kept::RunExtent;
+    use super::super::collected_rows::RunExtent;
     use super::*;
 
     #[test]

@@ -6,9 +6,17 @@
 //! The labels are those of the plain iteration with means summed by blocks: nothing is subtracted from a
 //! sum, so far values that leave a cluster take no digits with them. Late iterations move few points and cost `O(n / 64)`.
 
-use super::Partition;
-use crate::algos::Row;
-use crate::algos::space::squared_distance;
+use super::Row;
+use super::distance::squared_distance;
+
+/// The outcome of Lloyd's iteration.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Partition {
+    /// The cluster of each point, below k.
+    pub labels: Vec<u32>,
+    /// Weighted sum of squared distances to the cluster means.
+    pub inertia: f64,
+}
 
 const MAX_ITERATIONS: usize = 300;
 const BLOCK: usize = 64;
