@@ -28,10 +28,21 @@ impl LogArgs {
     /// A list that can't be read or makes no sense, or flags where no log is read.
     pub(super) fn apply(&self, found: &mut Discovered) -> Result<(), ArgumentError> {
         let Some(map) = self.map()? else { return Ok(()) };
-        let mut logs = found.files.iter_mut().filter(|file| file.format == Format::Log).peekable();
+        let mut logs = found
+            .files
+            .iter_mut()
+            .filter(|file| file.format == Format::Log)
+            .peekable();
         if logs.peek().is_none() {
-            let flag = if self.nodes.is_some() { "--nodes" } else { "--ranks-per-node" };
-            return Err(ArgumentError::new(flag, "no log is read; rows name their nodes themselves"));
+            let flag = if self.nodes.is_some() {
+                "--nodes"
+            } else {
+                "--ranks-per-node"
+            };
+            return Err(ArgumentError::new(
+                flag,
+                "no log is read; rows name their nodes themselves",
+            ));
         }
         let map = Arc::new(map);
         logs.for_each(|log| log.nodes = Some(Arc::clone(&map)));

@@ -8,6 +8,7 @@ mod analyze;
 mod clickhouse;
 mod exit;
 mod export;
+mod formats;
 mod hints;
 mod import;
 mod jobs;
@@ -55,6 +56,8 @@ enum Command {
     Schema(schema::SchemaArgs),
     /// Write the rows of files into the table; what is there already is not written again
     Load(Box<load::LoadArgs>),
+    /// List what can be read, and what each form can tell
+    Formats(formats::FormatsArgs),
     /// Write logs, or files of any format, as one Parquet file
     Import(import::ImportArgs),
     /// Write a job's rows from the table into a Parquet file
@@ -86,6 +89,7 @@ pub fn main() -> ExitCode {
             Command::Sweep(args) => sweep::run(args),
             Command::Schema(args) => schema::run(args),
             Command::Load(args) => load::run(args),
+            Command::Formats(args) => formats::run(args),
             Command::Import(args) => import::run(args),
             Command::Export(args) => export::run(args),
             Command::Replay(args) => replay::run(args),

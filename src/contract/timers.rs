@@ -156,7 +156,8 @@ const OUTSIDE_OF_STEPS: [&str; 12] = [
 /// Whether a timer belongs to no step.
 #[must_use]
 pub fn is_outside_of_steps(timer: &str) -> bool {
-    let part_of_one = timer.starts_with("startup-") || timer.starts_with("save-checkpoint") || timer.ends_with("-setup");
+    let part_of_one =
+        timer.starts_with("startup-") || timer.starts_with("save-checkpoint") || timer.ends_with("-setup");
     part_of_one || OUTSIDE_OF_STEPS.contains(&timer)
 }
 

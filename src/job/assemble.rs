@@ -76,7 +76,9 @@ impl Job {
             reports: std::mem::take(&mut collected.reports),
             notes: std::mem::take(&mut collected.notes),
         };
-        Ok(Self { job_wide, ..job }.averaged(&collected.log_intervals, &counted.run_of))
+        Ok(Self { job_wide, ..job }
+            .with_interval_time()
+            .averaged(&collected.log_intervals, &counted.run_of))
     }
 
     /// Adds calls, nodes and topology to the tables.

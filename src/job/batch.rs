@@ -253,7 +253,11 @@ impl<'a> Batch<'a> {
         };
         let values = self.rows.calls.get(row);
         if self.rows.subname.get(row) == Some(LOG_INTERVAL) {
-            let interval = values.first().copied().and_then(as_position).filter(|&interval| interval > 0);
+            let interval = values
+                .first()
+                .copied()
+                .and_then(as_position)
+                .filter(|&interval| interval > 0);
             match interval {
                 Some(interval) => digest.log_intervals.push((self.run(row), i64::from(interval))),
                 None => digest.quality.unreadable_rows += 1,
@@ -300,7 +304,10 @@ impl<'a> Batch<'a> {
         digest.reports.push(ReportedRank {
             measure: measure.to_owned(),
             rank,
-            node: nodes.and_then(|nodes| nodes.get(row)).filter(|node| !node.is_empty()).map(str::to_owned),
+            node: nodes
+                .and_then(|nodes| nodes.get(row))
+                .filter(|node| !node.is_empty())
+                .map(str::to_owned),
             iteration: cells.iteration.unwrap_or_default(),
             value,
         });

@@ -2,11 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use ndarray::Array2;
+
 use super::collected_rows::StepOfRun;
 use super::counting_rows::CountedSteps;
 use super::reduced::Reduced;
 use super::steps::Steps;
 use super::tables::Job;
+use super::timer_table::TimerTable;
+use crate::contract::timers::INTERVAL_TIME;
 use crate::source::Micros;
 
 /// Steps that means are spread over at most; of more each line counts as one step.
@@ -118,6 +122,23 @@ impl JobWide {
 }
 
 impl Job {
+    /// Gives every rank the length of the steps, which is the same for all, where only the job's is told.
+    pub(super) fn with_interval_time(mut self) -> Self {
+        let told = self
+            .job_wide
+            .timer(INTERVAL_TIME)
+            .filter(|_| self.timer(INTERVAL_TIME).is_none());
+        if let Some(told) = told.filter(|_| !self.ranks.is_empty()) {
+            let shape = (self.ranks.len(), self.iterations.len());
+            self.timers.push(TimerTable {
+                name: INTERVAL_TIME.to_owned(),
+                seconds: Array2::from_shape_fn(shape, |(_, column)| told.most[column]),
+            });
+            self.timers.sort_by(|a, b| a.name.cmp(&b.name));
+        }
+        self
+    }
+
     /// Makes columns stand for the iterations that they are the means of, by the log interval of each run.
     pub(super) fn averaged(mut self, intervals: &BTreeMap<u32, i64>, run_of: &[u32]) -> Self {
         let lengths = lengths(&self.iterations, run_of, intervals);
@@ -156,7 +177,12 @@ impl Job {
             let length = if too_many { 1 } else { length };
             let beside = |other: Option<usize>| {
                 let other = other.filter(|&other| run_of.get(other) == run_of.get(column))?;
-                seconds.get(other).copied().filter(|seconds| !seconds.is_nan())
+                // The first iteration of a run alone is its start-up, and no measure of another line.
+                let is_first = other
+                    .checked_sub(1)
+                    .is_none_or(|before| run_of.get(before) != run_of.get(other));
+                let told = !(is_first && lengths[other] == 1);
+                seconds.get(other).copied().filter(|seconds| told && !seconds.is_nan())
             };
             let around = [beside(column.checked_sub(1)), beside(Some(column + 1))];
             let usual = around.into_iter().flatten().fold(f64::NAN, f64::max);
@@ -194,7 +220,9 @@ fn lengths(iterations: &[i64], run_of: &[u32], intervals: &BTreeMap<u32, i64>) -
         let run = run_of[column];
         let interval = interval(run);
         let on_grid = iterations[column].rem_euclid(interval) == grid[&run];
-        let before = column.checked_sub(1).map_or(interval, |before| iterations[column] - iterations[before]);
+        let before = column
+            .checked_sub(1)
+            .map_or(interval, |before| iterations[column] - iterations[before]);
         if on_grid { interval.min(before).max(1) } else { 1 }
     });
     lengths.collect()
@@ -203,7 +231,6 @@ fn lengths(iterations: &[i64], run_of: &[u32], intervals: &BTreeMap<u32, i64>) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contract::timers::INTERVAL_TIME;
     use crate::contract::defaults::SLOWDOWN_THRESHOLD;
     use crate::job::slow_windows;
 
@@ -222,14 +249,16 @@ mod tests {
     #[test]
     fn a_window_is_told_from_means() {
         let (usual, slow) = (1.0, 1.6);
-        let lines = [usual, usual, usual, slow, slow, slow, usual, usual, slow, slow, usual, usual];
+        let lines = [
+            usual, usual, usual, slow, slow, slow, usual, usual, slow, slow, usual, usual,
+        ];
         assert_eq!(windows(&lines), [(31, 60), (81, 100)]);
     }
 
     #[test]
     fn a_single_line_may_hold_one_long_step() {
-        assert_eq!(windows(&[9.0, 1.0, 1.0, 1.0, 1.0, 1.0]), []);
-        assert_eq!(windows(&[1.0, 1.0, 1.0, 1.5, 1.0, 1.0]), []);
+        assert_eq!(windows(&[9.0, 1.0, 1.0, 1.0, 1.0, 1.0]), [(0, 0); 0]);
+        assert_eq!(windows(&[1.0, 1.0, 1.0, 1.5, 1.0, 1.0]), [(0, 0); 0]);
     }
 
     #[test]

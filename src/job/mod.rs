@@ -85,14 +85,20 @@ pub fn load(files: &[SourceFile], selection: &Selection, progress: &dyn Fn(u64))
             let jobs = list_jobs(files, progress)?;
             let logs = files.iter().all(|file| file.format == Format::Log);
             // A log goes on where the one before it ended: what is asked about is how it ended.
-            if let Some(last) = jobs.iter().max_by(|a, b| a.last_time.cmp(&b.last_time)).filter(|_| logs) {
+            if let Some(last) = jobs
+                .iter()
+                .max_by(|a, b| a.last_time.cmp(&b.last_time))
+                .filter(|_| logs)
+            {
                 let selection = Selection {
                     job: Some(last.job.clone()),
                     ..selection.clone()
                 };
                 let mut job = load(files, &selection, progress)?;
                 let (count, names) = (jobs.len(), name_jobs(&jobs));
-                let note = format!("the logs hold {count} jobs ({names}); this is the last one, --job-id takes another");
+                let note = format!(
+                    "the logs hold {count} jobs, {names}: this is the last of them, another is asked for by its id"
+                );
                 job.job_wide.notes.insert(0, note);
                 return Ok(job);
             }

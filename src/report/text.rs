@@ -74,7 +74,11 @@ pub fn text(summary: &Summary) -> Result<String, WriteError> {
             &format_args!(
                 "each {} iterations {}",
                 window.iterations_per_column,
-                if window.printed_means { "printed as their mean" } else { "put together on the server" }
+                if window.printed_means {
+                    "printed as their mean"
+                } else {
+                    "put together on the server"
+                }
             ),
         );
     }

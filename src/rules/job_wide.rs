@@ -45,7 +45,9 @@ pub(super) fn add(job: &Job, mut verdict: Verdict) -> Verdict {
     }
     if job.ranks.len() < 2 {
         let windows = slow_windows(job, SLOWDOWN_THRESHOLD).windows;
-        verdict.findings.extend(windows.iter().map(|window| slow_steps(job, window)));
+        verdict
+            .findings
+            .extend(windows.iter().map(|window| slow_steps(job, window)));
     }
     verdict.findings.extend(candidates(job));
     verdict.status = Status::of(&verdict.findings, verdict.unjudged.as_deref());
@@ -84,7 +86,10 @@ fn slow_steps(job: &Job, window: &SlowWindow) -> Finding {
     let columns: Vec<usize> = (0..job.iterations.len()).collect();
     let (slow, usual): (Vec<usize>, Vec<usize>) = columns.into_iter().partition(|&column| inside(column));
     let of = |values: &[f64], columns: &[usize]| {
-        let known = columns.iter().map(|&column| values[column]).filter(|seconds| !seconds.is_nan());
+        let known = columns
+            .iter()
+            .map(|&column| values[column])
+            .filter(|seconds| !seconds.is_nan());
         median(known)
     };
     let mut growths: Vec<Growth> = job
@@ -124,7 +129,9 @@ fn slow_steps(job: &Job, window: &SlowWindow) -> Finding {
     }
     let computes = growths.iter().any(|growth| COMPUTING.contains(&growth.name));
     let apart = growths.iter().any(|growth| {
-        let apart = growth.least.is_some_and(|(usual, slow)| slow - usual < 0.5 * growth.by());
+        let apart = growth
+            .least
+            .is_some_and(|(usual, slow)| slow - usual < 0.5 * growth.by());
         COMPUTING.contains(&growth.name) && apart
     });
     if one_rank {
@@ -137,7 +144,6 @@ fn slow_steps(job: &Job, window: &SlowWindow) -> Finding {
     }
     Finding {
         says,
-        factor: Some(window.factor),
         first_iteration: Some(window.first),
         last_iteration: Some(window.last),
         ..Finding::new(FindingKind::SlowSteps, Cause::None, job.iteration_count())
@@ -172,7 +178,7 @@ fn candidate(rank: u32, rows: &[&ReportedRank], says: String) -> Finding {
 }
 
 /// The rows of some measures, a list a rank, ascending.
-fn by_rank<'a>(reports: &'a [ReportedRank], of: impl Fn(&ReportedRank) -> bool) -> Vec<(u32, Vec<&'a ReportedRank>)> {
+fn by_rank(reports: &[ReportedRank], of: impl Fn(&ReportedRank) -> bool) -> Vec<(u32, Vec<&ReportedRank>)> {
     let mut rows: Vec<&ReportedRank> = reports.iter().filter(|row| of(row)).collect();
     rows.sort_by_key(|row| row.rank);
     let lists = rows.chunk_by(|a, b| a.rank == b.rank);
@@ -190,7 +196,8 @@ fn nvrx(reports: &[ReportedRank]) -> Vec<Finding> {
         let node = rows.iter().find_map(|row| row.node.as_deref());
         let node = node.map_or_else(String::new, |node| format!(" on {node}"));
         let times = words::number(rows.len(), "time");
-        let says = format!("NVRx scores rank {rank}{node} below {NVRX_SLOW} {times}, at the least {least:.2} (1 is best)");
+        let says =
+            format!("NVRx scores rank {rank}{node} below {NVRX_SLOW} {times}, at the least {least:.2} (1 is best)");
         candidate(rank, &rows, says)
     };
     by_rank(reports, low).into_iter().map(finding).collect()
@@ -200,10 +207,15 @@ fn nvrx(reports: &[ReportedRank]) -> Vec<Finding> {
 fn straggler_detector(reports: &[ReportedRank]) -> Option<Finding> {
     let of = |measure: &str| -> Vec<&ReportedRank> { reports.iter().filter(|row| row.measure == measure).collect() };
     let (longest, shortest) = (of("StragglerDetector/MxRtt"), of("StragglerDetector/MnRtt"));
-    let pairs = longest.iter().zip(&shortest).filter(|(_, shortest)| shortest.value > 0.0);
+    let pairs = longest
+        .iter()
+        .zip(&shortest)
+        .filter(|(_, shortest)| shortest.value > 0.0);
     let apart = median(pairs.map(|(longest, shortest)| longest.value / shortest.value));
     let lists = by_rank(reports, |row| row.measure == "StragglerDetector/MxRtt");
-    let (rank, rows) = lists.into_iter().max_by_key(|(rank, rows)| (rows.len(), std::cmp::Reverse(*rank)))?;
+    let (rank, rows) = lists
+        .into_iter()
+        .max_by_key(|(rank, rows)| (rows.len(), std::cmp::Reverse(*rank)))?;
     if 2 * rows.len() <= longest.len() || apart.is_nan() || apart < APART {
         return None;
     }
@@ -222,7 +234,10 @@ fn named_by(reports: &[ReportedRank], measure: &str, who: &str) -> Vec<Finding> 
         let says = format!("{who} names rank {rank} {}", words::number(rows.len(), "time"));
         candidate(rank, &rows, says)
     };
-    by_rank(reports, |row| row.measure == measure).into_iter().map(finding).collect()
+    by_rank(reports, |row| row.measure == measure)
+        .into_iter()
+        .map(finding)
+        .collect()
 }
 
 #[cfg(test)]
@@ -249,13 +264,21 @@ mod tests {
     fn the_worst_of_a_healthy_job_is_no_candidate() {
         assert!(ranks(vec![row("NVRx/relative", 7, 0.94), row("NVRx/individual", 3, 0.71)]).is_empty());
         assert_eq!(ranks(vec![row("NVRx/relative", 7, 0.69)]), [7]);
-        let close = [row("StragglerDetector/MxRtt", 0, 3.468), row("StragglerDetector/MnRtt", 8, 3.453)];
+        let close = [
+            row("StragglerDetector/MxRtt", 0, 3.468),
+            row("StragglerDetector/MnRtt", 8, 3.453),
+        ];
         assert!(ranks(close.to_vec()).is_empty());
     }
 
     #[test]
     fn a_rank_must_head_most_reports() {
-        let report = |rank: u32| [row("StragglerDetector/MxRtt", rank, 0.6), row("StragglerDetector/MnRtt", 8, 0.5)];
+        let report = |rank: u32| {
+            [
+                row("StragglerDetector/MxRtt", rank, 0.6),
+                row("StragglerDetector/MnRtt", 8, 0.5),
+            ]
+        };
         assert_eq!(ranks([report(21), report(21), report(4)].concat()), [21]);
         assert!(ranks([report(21), report(4)].concat()).is_empty());
     }

@@ -45,7 +45,10 @@ pub(super) const ENDINGS: [&str; 7] = ["gz", "zst", "zstd", "xz", "lzma", "bz2",
 impl Packing {
     /// The packing that a file begins like.
     pub(super) fn of(head: &[u8]) -> Option<Self> {
-        PACKINGS.iter().find(|(_, magic)| head.starts_with(magic)).map(|&(packing, _)| packing)
+        PACKINGS
+            .iter()
+            .find(|(_, magic)| head.starts_with(magic))
+            .map(|&(packing, _)| packing)
     }
 
     fn unpacked(self, input: Box<dyn Read + Send>) -> IoResult<Box<dyn Read + Send>> {

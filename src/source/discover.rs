@@ -265,7 +265,11 @@ fn is_another_table(path: &Path, delimiter: u8) -> bool {
 fn by_ending(path: &Path) -> Option<Format> {
     let name = path.file_name()?.to_str()?.to_ascii_lowercase();
     let (stem, ending) = name.rsplit_once('.')?;
-    let ending = if compressed::ENDINGS.contains(&ending) { stem.rsplit_once('.')?.1 } else { ending };
+    let ending = if compressed::ENDINGS.contains(&ending) {
+        stem.rsplit_once('.')?.1
+    } else {
+        ending
+    };
     let known = FORMATS.iter().find(|known| known.endings.contains(&ending))?;
     Some(known.format)
 }
@@ -287,14 +291,23 @@ fn by_content(path: &Path, log: bool) -> Result<Format, SourceError> {
     };
     let begins = |known: &&Known| known.first_bytes.iter().any(|magic| bytes.starts_with(magic));
     // A log may begin with the dictionary that a program prints first.
-    let known = FORMATS.iter().find(begins).filter(|known| !(log && known.format == Format::Ndjson));
+    let known = FORMATS
+        .iter()
+        .find(begins)
+        .filter(|known| !(log && known.format == Format::Ndjson));
     if let Some(known) = known {
         return Ok(known.format);
     }
     match sniff(bytes) {
-        Sniffed::Html => Err(wrong("log", "it is an HTML page; was a sign-in page saved in its place?".to_owned())),
+        Sniffed::Html => Err(wrong(
+            "log",
+            "it is an HTML page; was a sign-in page saved in its place?".to_owned(),
+        )),
         Sniffed::Binary => {
-            let advice = format!("it holds bytes that are no text; give it one of the endings {} if it is one", known_endings());
+            let advice = format!(
+                "it holds bytes that are no text; give it one of the endings {} if it is one",
+                known_endings()
+            );
             Err(wrong("recognisable", advice))
         }
         // What is longer than was looked at may still be one.

@@ -17,6 +17,7 @@ mod decode;
 mod discover;
 mod error;
 pub mod fate;
+pub mod formats;
 mod frame;
 pub(crate) mod guard;
 pub mod logs;

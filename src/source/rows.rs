@@ -118,7 +118,12 @@ impl Rows {
         self.iteration.truncate(rows);
         self.value.truncate(rows);
         self.calls.truncate(rows);
-        let optional = [&mut self.node, &mut self.rerun_uuid, &mut self.cluster, &mut self.attributes];
+        let optional = [
+            &mut self.node,
+            &mut self.rerun_uuid,
+            &mut self.cluster,
+            &mut self.attributes,
+        ];
         let texts = [&mut self.job, &mut self.metric_name, &mut self.subname].into_iter();
         for column in texts.chain(optional.into_iter().flatten()) {
             column.codes.truncate(rows);

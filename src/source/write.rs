@@ -25,11 +25,7 @@ pub struct WrittenRows {
 ///
 /// # Errors
 /// A file that can't be read, files without a row, or a file that can't be written.
-pub fn write_parquet(
-    files: &[SourceFile],
-    path: &Path,
-    progress: &dyn Fn(u64),
-) -> Result<WrittenRows, SourceError> {
+pub fn write_parquet(files: &[SourceFile], path: &Path, progress: &dyn Fn(u64)) -> Result<WrittenRows, SourceError> {
     let out = File::create(path).map_err(SourceError::io(path))?;
     let empty = frame(&Rows::default()).map_err(|error| SourceError::corrupt(path, "its columns", error))?;
     let writer = ParquetWriter::new(BufWriter::new(out))
@@ -46,7 +42,9 @@ pub fn write_parquet(
     if written.rows == 0 {
         return Err(SourceError::NoRows("the input holds no rows".to_owned()));
     }
-    writer.finish().map_err(|error| SourceError::corrupt(path, "its end", error))?;
+    writer
+        .finish()
+        .map_err(|error| SourceError::corrupt(path, "its end", error))?;
     Ok(written)
 }
 
@@ -90,16 +88,26 @@ fn frame(rows: &Rows) -> PolarsResult<DataFrame> {
     let height = rows.len();
     let text = |name: &str, column: Option<&TextColumn>| {
         let cells = (0..height).map(|row| column.and_then(|column| column.get(row)));
-        cells.collect::<StringChunked>().with_name(name.into()).into_series().into_column()
+        cells
+            .collect::<StringChunked>()
+            .with_name(name.into())
+            .into_series()
+            .into_column()
     };
     let whole = |name: &str, cells: Int64Chunked| cells.with_name(name.into()).into_series();
     let utc = DataType::Datetime(TimeUnit::Microseconds, Some(TimeZone::UTC));
     let timestamp = whole("timestamp", rows.timestamp.iter().collect()).cast(&utc)?;
     let rank = whole("rank", rows.rank.iter().collect());
     let iteration = whole("iteration", rows.iteration.iter().collect());
-    let mut values = ListPrimitiveChunkedBuilder::<Float64Type>::new("metric_values".into(), height, height, DataType::Float64);
+    let mut values =
+        ListPrimitiveChunkedBuilder::<Float64Type>::new("metric_values".into(), height, height, DataType::Float64);
     for row in 0..height {
-        values.append_iter(rows.calls.get(row).iter().map(|&value| Some(value).filter(|value| !value.is_nan())));
+        values.append_iter(
+            rows.calls
+                .get(row)
+                .iter()
+                .map(|&value| Some(value).filter(|value| !value.is_nan())),
+        );
     }
     let columns = vec![
         timestamp.into_column(),

@@ -55,7 +55,9 @@ impl FindingKind {
     pub fn is_fault(self) -> bool {
         match self {
             Self::SlowRank | Self::OneOfGroup | Self::SlowNetwork | Self::SlowLink | Self::JobWide => true,
-            Self::Imbalance | Self::Suspect | Self::Transient | Self::Stall | Self::SlowSteps | Self::Candidate => false,
+            Self::Imbalance | Self::Suspect | Self::Transient | Self::Stall | Self::SlowSteps | Self::Candidate => {
+                false
+            }
         }
     }
 }

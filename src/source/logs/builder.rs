@@ -32,7 +32,8 @@ pub(super) const NO_RANK: i64 = -1;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct At {
     pub iteration: i64,
-    pub time: Micros,
+    /// When; `None` before the log tells any time.
+    pub time: Option<Micros>,
 }
 
 pub(super) struct Builder {
@@ -113,7 +114,11 @@ impl Builder {
 
     /// Appends a row of a rank whose node the log names.
     pub fn push_on(&mut self, kind: Kind, rank: u32, at: At, values: &[f64], node: &str) {
-        let node = self.rows.node.as_mut().map_or(TextColumn::MISSING, |nodes| nodes.code(node));
+        let node = self
+            .rows
+            .node
+            .as_mut()
+            .map_or(TextColumn::MISSING, |nodes| nodes.code(node));
         self.push_with_node(kind, Some(rank), at, values, node);
     }
 
@@ -135,7 +140,7 @@ impl Builder {
             *metric = rows.metric_name.code(KINDS[kind as usize]);
         }
         rows.metric_name.codes.push(*metric);
-        rows.timestamp.push(Some(at.time));
+        rows.timestamp.push(at.time);
         rows.rank.push(Some(rank.map_or(NO_RANK, i64::from)));
         rows.iteration.push(Some(at.iteration));
         rows.value.push(values.first().copied().filter(|value| !value.is_nan()));

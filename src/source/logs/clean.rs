@@ -42,7 +42,9 @@ fn after_code(code: &[u8]) -> Option<&[u8]> {
         }
         Some(b']') => {
             let end = code.iter().position(|&byte| byte == 7 || byte == ESCAPE);
-            Some(end.map_or(&[][..], |end| code[end..].strip_prefix(b"\x1b\\").unwrap_or(&code[end + 1..])))
+            Some(end.map_or(&[][..], |end| {
+                code[end..].strip_prefix(b"\x1b\\").unwrap_or(&code[end + 1..])
+            }))
         }
         Some(_) => Some(&code[1..]),
         None => Some(code),

@@ -6,7 +6,7 @@
 use memchr::memmem;
 
 use super::clean::{launcher_prefix, trim_end};
-use super::measures::{after, integer, milliseconds, number, skip_blanks};
+use super::measures::{after, integer, milliseconds, number, number_over, skip_blanks};
 use crate::source::Micros;
 use crate::source::timestamp;
 
@@ -69,11 +69,11 @@ fn elapsed(fields: &[u8]) -> Option<Option<f64>> {
     ];
     FORMS.into_iter().find_map(|(mark, scale, decimals)| {
         let text = skip_blanks(after(fields, mark)?);
-        let (value, rest) = number(text, None)?;
+        let (seconds, rest) = number_over(text, None, scale)?;
         let ended = skip_blanks(rest).starts_with(b"|");
         // At the end of a line only all of its decimals tell that a number is whole.
         let whole = ended || rest.is_empty() && number(text, Some(decimals)).is_some();
-        whole.then(|| Some(value / scale).filter(|seconds| seconds.is_finite()))
+        whole.then(|| Some(seconds).filter(|seconds| seconds.is_finite()))
     })
 }
 
@@ -118,7 +118,11 @@ pub(super) fn header(line: &[u8]) -> Option<Layout> {
 pub(super) fn rank_row(line: &[u8]) -> Option<(u32, f64)> {
     let colon = memchr::memrchr(b':', line)?;
     let (seconds, rest) = milliseconds(line[colon + 1..].strip_prefix(b" ")?)?;
-    let digits = line[..colon].iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+    let digits = line[..colon]
+        .iter()
+        .rev()
+        .take_while(|byte| byte.is_ascii_digit())
+        .count();
     if !rest.is_empty() || digits == 0 || digits > 9 {
         return None;
     }
@@ -156,7 +160,10 @@ pub(super) fn timer_name(line: &[u8]) -> Option<Name<'_>> {
         let tail = memmem::rfind(own, b"  ").map(|at| &own[at + 2..own.len() - 1]);
         return tail.and_then(plain_name).map(|_| Name::Cut);
     }
-    let begun = inside.iter().take_while(|&&byte| is_of_name(byte) && byte != b' ').count();
+    let begun = inside
+        .iter()
+        .take_while(|&&byte| is_of_name(byte) && byte != b' ')
+        .count();
     let glued = inside.get(begun).is_some_and(|&byte| byte == b'[' || byte == b':');
     (indent == 2 && begun > 1 && glued).then_some(Name::Cut)
 }
@@ -237,13 +244,41 @@ mod tests {
     fn iteration_lines_of_every_age_are_read() {
         let time = timestamp::parse("2026-03-01 08:00:03.974159");
         for (line, seconds, time) in [
-            (" iteration       10/    1000 | consumed samples:           40 | elapsed time per iteration (ms): 19932.4 | learning rate: 0.0 |", 19.9324, None),
-            (" [2026-03-01 08:00:03.974159] iteration       10/  100000 | consumed samples:      4480000 | elapsed time per iteration (ms): 3974.2 | t", 3.9742, time),
-            ("[default7]: iteration       10/ 115311 | consumed samples: 7 | consumed tokens: 9 | elapsed time per iteration (s): 105.16 | learning", 105.16, None),
-            (" iteration       10/  320000 | elapsed time per iteration (ms): 963.3 | learning rate 3.937E-06 | lm loss 8.9 |", 0.9633, None),
-            ("[2026-01-01 08:00:00,123] [INFO] [x] - iteration=      10/  10000 | elapsed_time_per_iteration_ms=1234.5 | loss=3 |", 1.2345, None),
-            (" iteration       10/  100000 | elapsed time per iteration (ms): 9,990.2 |", 9.9902, None),
-            ("[Rank 3] memory (MB) | max: 46000.00 iteration       10/  100000 | elapsed time per iteration (ms): 1.5", 0.0015, None),
+            (
+                " iteration       10/    1000 | consumed samples:           40 | elapsed time per iteration (ms): 19932.4 | learning rate: 0.0 |",
+                19.9324,
+                None,
+            ),
+            (
+                " [2026-03-01 08:00:03.974159] iteration       10/  100000 | consumed samples:      4480000 | elapsed time per iteration (ms): 3974.2 | t",
+                3.9742,
+                time,
+            ),
+            (
+                "[default7]: iteration       10/ 115311 | consumed samples: 7 | consumed tokens: 9 | elapsed time per iteration (s): 105.16 | learning",
+                105.16,
+                None,
+            ),
+            (
+                " iteration       10/  320000 | elapsed time per iteration (ms): 963.3 | learning rate 3.937E-06 | lm loss 8.9 |",
+                0.9633,
+                None,
+            ),
+            (
+                "[2026-01-01 08:00:00,123] [INFO] [x] - iteration=      10/  10000 | elapsed_time_per_iteration_ms=1234.5 | loss=3 |",
+                1.2345,
+                None,
+            ),
+            (
+                " iteration       10/  100000 | elapsed time per iteration (ms): 9,990.2 |",
+                9.9902,
+                None,
+            ),
+            (
+                "[Rank 3] memory (MB) | max: 46000.00 iteration       10/  100000 | elapsed time per iteration (ms): 1.5",
+                0.0015,
+                None,
+            ),
         ] {
             assert_eq!(whole(line), (10, seconds, time), "{line}");
         }
@@ -274,7 +309,11 @@ mod tests {
             ("     rank  0: 3818.02", 0, 3.81802),
             ("[default7]:     rank 15: 3,818.02", 15, 3.81802),
             ("rank  7: 0.00", 7, 0.0),
-            ("[Rank 3] memory (MB) | max reserved: 46000.00     rank 100: 1.00", 100, 0.001),
+            (
+                "[Rank 3] memory (MB) | max reserved: 46000.00     rank 100: 1.00",
+                100,
+                0.001,
+            ),
         ] {
             assert_eq!(rank_row(row.as_bytes()), Some((rank, seconds)), "{row}");
         }
@@ -294,11 +333,20 @@ mod tests {
 
     #[test]
     fn a_name_that_is_cut_is_no_name() {
-        assert_eq!(timer_name(b"  forward-backward:"), Some(Name::Whole("forward-backward")));
-        assert_eq!(timer_name(b"gpu-1:   batch generator:"), Some(Name::Whole("batch generator")));
+        assert_eq!(
+            timer_name(b"  forward-backward:"),
+            Some(Name::Whole("forward-backward"))
+        );
+        assert_eq!(
+            timer_name(b"gpu-1:   batch generator:"),
+            Some(Name::Whole("batch generator"))
+        );
         assert_eq!(timer_name(b"[default7]:  optimizer:"), Some(Name::Whole("optimizer")));
         assert_eq!(timer_name(b"r:"), Some(Name::Cut));
-        assert_eq!(timer_name(b"  params-all-gathe[Rank 1] (after 58 iterations)"), Some(Name::Cut));
+        assert_eq!(
+            timer_name(b"  params-all-gathe[Rank 1] (after 58 iterations)"),
+            Some(Name::Cut)
+        );
         assert_eq!(timer_name(b"     rank  0: 1.00"), None);
         assert_eq!(timer_name(b"Traceback (most recent call last):"), None);
     }
@@ -320,7 +368,9 @@ mod tests {
         ] {
             assert_eq!(spread_row(cut.as_bytes()), None, "{cut}");
         }
-        assert!(is_open_spread(b"    optimizer ......................................: (140.68, 14"));
+        assert!(is_open_spread(
+            b"    optimizer ......................................: (140.68, 14"
+        ));
     }
 
     #[test]

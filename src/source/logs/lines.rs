@@ -171,9 +171,18 @@ impl Read for Utf16 {
                 let odd = self.raw.split_off(self.raw.len() & !1);
                 let unit = |pair: &[u8]| {
                     let pair = [pair[0], pair[1]];
-                    if self.big_endian { u16::from_be_bytes(pair) } else { u16::from_le_bytes(pair) }
+                    if self.big_endian {
+                        u16::from_be_bytes(pair)
+                    } else {
+                        u16::from_le_bytes(pair)
+                    }
                 };
-                let units: Vec<u16> = self.high.take().into_iter().chain(self.raw.chunks_exact(2).map(unit)).collect();
+                let units: Vec<u16> = self
+                    .high
+                    .take()
+                    .into_iter()
+                    .chain(self.raw.chunks_exact(2).map(unit))
+                    .collect();
                 self.raw = odd;
                 let whole = match units.split_last() {
                     Some((&last, rest)) if (0xd800..0xdc00).contains(&last) => {
@@ -183,7 +192,9 @@ impl Read for Utf16 {
                     _ => &units,
                 };
                 let letters = char::decode_utf16(whole.iter().copied());
-                let text: String = letters.map(|letter| letter.unwrap_or(char::REPLACEMENT_CHARACTER)).collect();
+                let text: String = letters
+                    .map(|letter| letter.unwrap_or(char::REPLACEMENT_CHARACTER))
+                    .collect();
                 self.ready = text.into_bytes();
             }
         }
@@ -220,7 +231,13 @@ mod tests {
         for big_endian in [false, true] {
             let units = std::iter::once(0xfeff).chain(text.encode_utf16());
             let bytes: Vec<u8> = units
-                .flat_map(|unit| if big_endian { unit.to_be_bytes() } else { unit.to_le_bytes() })
+                .flat_map(|unit| {
+                    if big_endian {
+                        unit.to_be_bytes()
+                    } else {
+                        unit.to_le_bytes()
+                    }
+                })
                 .collect();
             assert_eq!(lines(&bytes).0, ["rank 1: 3.90", "😀 end"]);
         }

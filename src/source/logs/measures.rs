@@ -5,6 +5,11 @@
 ///
 /// `nan` and `inf` are NaN: printed, and no value.
 pub(super) fn number(text: &[u8], decimals: Option<usize>) -> Option<(f64, &[u8])> {
+    number_over(text, decimals, 1.0)
+}
+
+/// The same over a divisor, rounded once: what is printed in milliseconds is read in seconds to its last digit.
+pub(super) fn number_over(text: &[u8], decimals: Option<usize>, divisor: f64) -> Option<(f64, &[u8])> {
     for word in [&b"nan"[..], b"inf", b"-inf", b"NaN"] {
         if let Some(rest) = text.strip_prefix(word) {
             return Some((f64::NAN, rest));
@@ -43,18 +48,16 @@ pub(super) fn number(text: &[u8], decimals: Option<usize>) -> Option<(f64, &[u8]
     } else if decimals.is_some() {
         return None;
     }
-    Some((whole as f64 / scale, &text[at..]))
+    Some((whole as f64 / (scale * divisor), &text[at..]))
 }
 
 fn three_digits(text: &[u8]) -> bool {
     text.len() >= 3 && text[..3].iter().all(u8::is_ascii_digit)
 }
 
-/// Milliseconds with two decimals as seconds: the printed value over 1000, rounded once.
+/// Milliseconds with two decimals as seconds.
 pub(super) fn milliseconds(text: &[u8]) -> Option<(f64, &[u8])> {
-    let (value, rest) = number(text, Some(2))?;
-    // A double holds hundredths of milliseconds exactly up to 28 years.
-    Some(((value * 100.0).round() / 100_000.0, rest))
+    number_over(text, Some(2), 1e3)
 }
 
 /// A whole number at the begin of a text.
@@ -86,7 +89,9 @@ mod tests {
         assert_eq!(ms("2,526.55)"), Some((2.52655, 1)));
         assert_eq!(ms("12,345,678.90"), Some((12_345.678_9, 0)));
         assert_eq!(ms("0.00"), Some((0.0, 0)));
-        for cut in ["", "4", "4,78", "4,785", "4.7", "4,785.9", "4.785", "x", "1,23.00", "-3.00"] {
+        for cut in [
+            "", "4", "4,78", "4,785", "4.7", "4,785.9", "4.785", "x", "1,23.00", "-3.00",
+        ] {
             assert_eq!(ms(cut), None, "{cut}");
         }
         assert!(ms("nan").is_some_and(|(value, _)| value.is_nan()));

@@ -54,7 +54,11 @@ fn job_name(file: &SourceFile) -> String {
     }
     let name = file.path.file_name().unwrap_or_default().to_string_lossy();
     let plain = name.split_once('.').map_or(&*name, |(stem, _)| stem);
-    if plain.is_empty() { "log".to_owned() } else { plain.to_owned() }
+    if plain.is_empty() {
+        "log".to_owned()
+    } else {
+        plain.to_owned()
+    }
 }
 
 /// The batches of some logs.

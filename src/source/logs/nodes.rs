@@ -99,7 +99,10 @@ impl NodeMap {
 fn slots(line: &str) -> (&str, Option<u32>) {
     if let Some((host, rest)) = line.split_once(char::is_whitespace) {
         let count = rest.split_whitespace().find_map(|word| word.strip_prefix("slots="));
-        return (host, count.and_then(|count| count.parse().ok()).filter(|&count| count > 0));
+        return (
+            host,
+            count.and_then(|count| count.parse().ok()).filter(|&count| count > 0),
+        );
     }
     match line.rsplit_once(':') {
         Some((host, count)) if !host.contains('[') => (host, count.parse().ok().filter(|&count| count > 0)),
@@ -175,11 +178,20 @@ mod tests {
         let some = |names: &[&str]| names.iter().map(|name| Some((*name).to_owned())).collect::<Vec<_>>();
         let ranks = [0, 1, 2, 3];
         assert_eq!(nodes("a\nb\n", None, Some(4), &ranks), some(&["a", "a", "b", "b"]));
-        assert_eq!(nodes("a slots=1 # x\nb slots=3\n", None, None, &ranks), some(&["a", "b", "b", "b"]));
+        assert_eq!(
+            nodes("a slots=1 # x\nb slots=3\n", None, None, &ranks),
+            some(&["a", "b", "b", "b"])
+        );
         assert_eq!(nodes("a:2\nb:2", None, None, &ranks), some(&["a", "a", "b", "b"]));
         assert_eq!(nodes("a\na\nb\nb", None, None, &ranks), some(&["a", "a", "b", "b"]));
-        assert_eq!(nodes("g-[08-10,12]x", Some(1), None, &ranks), some(&["g-08x", "g-09x", "g-10x", "g-12x"]));
-        assert_eq!(nodes("r[1-2]n[1-2]", Some(1), None, &ranks), some(&["r1n1", "r1n2", "r2n1", "r2n2"]));
+        assert_eq!(
+            nodes("g-[08-10,12]x", Some(1), None, &ranks),
+            some(&["g-08x", "g-09x", "g-10x", "g-12x"])
+        );
+        assert_eq!(
+            nodes("r[1-2]n[1-2]", Some(1), None, &ranks),
+            some(&["r1n1", "r1n2", "r2n1", "r2n2"])
+        );
         assert_eq!(nodes("a,b", None, None, &[0]), [None]);
         assert_eq!(nodes("a", Some(2), None, &[2]), [None]);
         assert_eq!(NodeMap::of_size(8).node(17, None).as_deref(), Some("node-2"));
@@ -189,7 +201,10 @@ mod tests {
     fn what_is_no_list_is_refused() {
         assert_eq!(NodeMap::parse("\n# none\n", None), Err(NodeListError::Empty));
         for text in ["g-[1-", "g-[5-1]", "g-[a]", "g-]1["] {
-            assert!(matches!(NodeMap::parse(text, None), Err(NodeListError::Range(_))), "{text}");
+            assert!(
+                matches!(NodeMap::parse(text, None), Err(NodeListError::Range(_))),
+                "{text}"
+            );
         }
         assert_eq!(NodeMap::parse("g[0-99999999]", None), Err(NodeListError::TooMany));
     }

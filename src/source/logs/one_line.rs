@@ -76,8 +76,18 @@ pub(super) fn deepspeed_step(line: &[u8]) -> Option<i64> {
 
 /// Names of DeepSpeed's timers, without `_microstep`.
 const DEEPSPEED: [&str; 12] = [
-    "fwd", "bwd", "bwd_inner", "bwd_allreduce", "step", "forward", "backward", "backward_inner", "backward_allreduce",
-    "optimizer_allgather", "optimizer_gradients", "optimizer_step",
+    "fwd",
+    "bwd",
+    "bwd_inner",
+    "bwd_allreduce",
+    "step",
+    "forward",
+    "backward",
+    "backward_inner",
+    "backward_allreduce",
+    "optimizer_allgather",
+    "optimizer_gradients",
+    "optimizer_step",
 ];
 /// Those that Megatron-LM of 2020 has as well.
 const OF_BOTH: [&str; 2] = ["forward", "backward"];
@@ -95,7 +105,9 @@ pub(super) fn is_deepspeed(line: &OneLine) -> bool {
 
 /// Whether Megatron-LM of 2020 printed the line, which did so on rank 0; later the last rank printed it.
 pub(super) fn is_of_rank_0(line: &OneLine) -> bool {
-    line.times.iter().any(|&(name, _)| OF_BOTH.contains(&name) || name == "batch generator")
+    line.times
+        .iter()
+        .any(|&(name, _)| OF_BOTH.contains(&name) || name == "batch generator")
 }
 
 #[cfg(test)]
@@ -140,7 +152,10 @@ mod tests {
     #[test]
     fn deepspeed_numbers_its_steps() {
         assert_eq!(deepspeed_step(b"[Rank 0] step=2, skipped=0, lr=[0.1]"), Some(2));
-        assert_eq!(deepspeed_step(b"steps: 7 loss: 3.1 iter time (s): 1.500 samples/sec: 21.0"), Some(7));
+        assert_eq!(
+            deepspeed_step(b"steps: 7 loss: 3.1 iter time (s): 1.500 samples/sec: 21.0"),
+            Some(7)
+        );
         assert_eq!(deepspeed_step(b"my step=2"), None);
     }
 }

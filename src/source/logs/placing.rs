@@ -28,6 +28,8 @@ enum Place {
     Step(f64),
     /// Of no known step.
     Nowhere,
+    /// Part of the next block.
+    Partial,
     /// Of a step that has no number yet.
     Held,
 }
@@ -121,8 +123,14 @@ impl Counts {
         note(self.too_long, "lines are longer than 64 kB and were passed over");
         note(self.repeated_lines, "iteration lines repeat the one before");
         note(self.nan, "times are printed as nan: no values");
-        note(self.nameless, "times have lost their timer's name to other output: left out");
-        note(self.without_iteration, "times stand in blocks without an iteration line: left out");
+        note(
+            self.nameless,
+            "times have lost their timer's name to other output: left out",
+        );
+        note(
+            self.without_iteration,
+            "times stand in blocks without an iteration line: left out",
+        );
         note(
             self.partial_blocks,
             "blocks of a run's first iteration are divided by the log interval and part of the next block: left out",
@@ -131,11 +139,22 @@ impl Counts {
             self.scaled_blocks,
             "blocks after a resume inside of a log interval were divided by too many iterations: mended",
         );
-        note(self.outside, "times of set-up, evaluation or checkpoints belong to no step");
-        note(held.numbered, "timer blocks have no iteration line: iterations are their numbers");
-        note(u64::from(self.runs > 1).wrapping_mul(self.runs), "runs: the counter went back, or the job started anew");
+        note(
+            self.outside,
+            "times of set-up, evaluation or checkpoints belong to no step",
+        );
+        note(
+            held.numbered,
+            "timer blocks have no iteration line: iterations are their numbers",
+        );
+        note(
+            self.runs.saturating_sub(1),
+            "restarts: the counter went back, or the job started anew",
+        );
         if !has_clock && self.iteration_lines + held.numbered > 0 {
-            notes.push("the log prints no times: they are counted from 1970-01-01 by the length of the steps".to_owned());
+            notes.push(
+                "the log prints no times: they are counted from 1970-01-01 by the length of the steps".to_owned(),
+            );
         }
         notes
     }
@@ -185,6 +204,7 @@ impl Reading {
                 self.builder.push(Kind::Timer, Some(rank), at, &[seconds * factor]);
             }
             Some(Place::Held) => self.held.push(name, Some(rank), &[seconds], &mut self.counts),
+            Some(Place::Partial) => {}
             Some(Place::Nowhere) | None => self.counts.without_iteration += 1,
         }
     }
@@ -219,6 +239,7 @@ impl Reading {
             }
             (false, Some(Place::Step(factor))) => factor,
             (false, Some(Place::Held)) => return self.held.push(name, rank, values, &mut self.counts),
+            (false, Some(Place::Partial)) => return,
             (false, Some(Place::Nowhere) | None) => {
                 self.counts.without_iteration += 1;
                 return;
@@ -251,7 +272,7 @@ impl Reading {
                     }
                     Mend::Drop => {
                         self.counts.partial_blocks += 1;
-                        Place::Nowhere
+                        Place::Partial
                     }
                 }
             }
@@ -261,7 +282,11 @@ impl Reading {
 
     /// One rank's own times, of Megatron-LM until August 2022.
     pub(super) fn one_line(&mut self, line: &OneLine) {
-        let rank = if is_of_rank_0(line) { Some(0) } else { self.run_setup_or_setup().last_rank() };
+        let rank = if is_of_rank_0(line) {
+            Some(0)
+        } else {
+            self.run_setup_or_setup().last_rank()
+        };
         self.block = Some(Block::new(Layout::Spread));
         for &(name, seconds) in &line.times {
             if seconds.is_nan() {
@@ -278,7 +303,11 @@ impl Reading {
     }
 
     fn run_setup_or_setup(&self) -> &super::setup::Setup {
-        if self.steps.current.is_some() { &self.run_setup } else { &self.setup }
+        if self.steps.current.is_some() {
+            &self.run_setup
+        } else {
+            &self.setup
+        }
     }
 
     /// One rank's own times, of DeepSpeed: those of a step stand on several lines before its number.
@@ -356,7 +385,10 @@ impl Reading {
     /// No iteration line in the whole log: its blocks are numbered.
     pub(super) fn number_held_blocks(&mut self) {
         self.held.values = 0;
-        for block in std::mem::take(&mut self.held.blocks).into_iter().filter(|block| !block.is_empty()) {
+        for block in std::mem::take(&mut self.held.blocks)
+            .into_iter()
+            .filter(|block| !block.is_empty())
+        {
             self.held.numbered += 1;
             let number = self.held.numbered as i64;
             self.steps.number(number);
@@ -374,7 +406,11 @@ impl Reading {
             self.counts.reported += 1;
             self.builder.set_subname(&row.measure);
             let here = self.here();
-            let number = if self.steps.current.is_some() { here.iteration } else { self.reports.count as i64 };
+            let number = if self.steps.current.is_some() {
+                here.iteration
+            } else {
+                self.reports.count as i64
+            };
             let at = At {
                 iteration: row.step.unwrap_or(number),
                 time: here.time,

@@ -88,7 +88,11 @@ impl Reading {
         let mut open = std::mem::take(&mut self.open);
         // What stands before every line is not in the middle of one.
         let prefix = &open[..launcher_prefix(&open)];
-        let rest = if prefix.is_empty() { line } else { line.strip_prefix(prefix).unwrap_or(line) };
+        let rest = if prefix.is_empty() {
+            line
+        } else {
+            line.strip_prefix(prefix).unwrap_or(line)
+        };
         let is_rest = !line.is_empty() && !begins_an_event(line) && is_rest_of(&open, rest);
         if !is_rest {
             self.take(&open, true);
@@ -128,7 +132,11 @@ impl Reading {
             if let Some(time) = logger_time(line) {
                 self.steps.tick(time);
             }
-            return if is_deepspeed(&times) { self.deepspeed_line(&times) } else { self.one_line(&times) };
+            return if is_deepspeed(&times) {
+                self.deepspeed_line(&times)
+            } else {
+                self.one_line(&times)
+            };
         }
         if self.block.is_some() && self.row_of_block(line) {
             return;
@@ -163,10 +171,10 @@ impl Reading {
 
     /// What is neither an iteration nor a timer.
     fn other(&mut self, line: &[u8]) {
-        if self.reports.is_open() || may_be_of_a_report(line) {
-            if let Some(rows) = self.reports.take(line) {
-                return self.report(rows);
-            }
+        if (self.reports.is_open() || may_be_of_a_report(line))
+            && let Some(rows) = self.reports.take(line)
+        {
+            return self.report(rows);
         }
         if let Some(setup) = Setup::of_world_line(line) {
             // Every node may print it.
@@ -184,10 +192,10 @@ impl Reading {
         if let Some(step) = deepspeed_step(line) {
             return self.deepspeed_number(step);
         }
-        if let Some(text) = super::measures::after(line, "datetime: ").and_then(|text| text.get(..19)) {
-            if let Some(time) = std::str::from_utf8(text).ok().and_then(timestamp::parse) {
-                self.steps.tick(time);
-            }
+        let text = super::measures::after(line, "datetime: ").and_then(|text| text.get(..19));
+        let time = text.and_then(|text| timestamp::parse(std::str::from_utf8(text).ok()?));
+        if let Some(time) = time {
+            self.steps.tick(time);
         }
     }
 
@@ -217,7 +225,8 @@ impl Reading {
         self.held.drop_all(&mut self.counts);
         self.builder.set_subname(INTERVAL_TIME);
         let at = self.here();
-        self.builder.push(Kind::Summary, None, at, &[line.seconds, line.seconds]);
+        self.builder
+            .push(Kind::Summary, None, at, &[line.seconds, line.seconds]);
         self.flush_deepspeed(Some(line.iteration));
         if self.steps.is_first_line() {
             self.first_block = Some(self.builder.len());
@@ -239,7 +248,8 @@ impl Reading {
         for (group, positions) in self.run_setup.positions() {
             self.builder.set_subname(group);
             for (rank, position) in positions.into_iter().enumerate() {
-                self.builder.push(Kind::Group, Some(rank as u32), at, &[position as f64]);
+                self.builder
+                    .push(Kind::Group, Some(rank as u32), at, &[position as f64]);
             }
         }
     }
@@ -255,7 +265,8 @@ impl Reading {
         if interval > 1 {
             self.builder.set_subname(LOG_INTERVAL);
             let at = self.here();
-            self.builder.push(Kind::Summary, None, at, &[interval as f64, interval as f64]);
+            self.builder
+                .push(Kind::Summary, None, at, &[interval as f64, interval as f64]);
         }
     }
 
@@ -263,7 +274,10 @@ impl Reading {
     pub(super) fn here(&self) -> At {
         At {
             iteration: self.steps.current.map_or(0, |step| step.iteration),
-            time: self.steps.current.map_or(self.steps.time(), |step| step.time),
+            time: match self.steps.current {
+                Some(step) => Some(step.time),
+                None => self.steps.known_time(),
+            },
         }
     }
 

@@ -4,7 +4,7 @@
 use memchr::memmem;
 
 use super::clean::launcher_prefix;
-use super::measures::{after, integer, number, skip_blanks};
+use super::measures::{after, integer, number, number_over, skip_blanks};
 
 /// A rank with what a report says of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -93,10 +93,11 @@ impl Reports {
         }
         let rest = inside.strip_prefix(b"Rank ").filter(|_| indent == 4)?;
         let (rank, rest) = integer(rest)?;
-        let (value, rest) = number(skip_blanks(after(rest, ":")?), None)?;
+        let text = skip_blanks(after(rest, ":")?);
+        let (value, rest) = number(text, None)?;
         let node = rank_node(inside);
         let value = match rest {
-            b"ms" => (value * 100.0).round() / 100_000.0,
+            b"ms" => number_over(text, None, 1e3)?.0,
             b"" => value,
             _ => return Some(Vec::new()),
         };
@@ -155,10 +156,11 @@ fn extremes(line: &[u8]) -> Option<Vec<Reported>> {
     let fields = line.split(|&byte| byte == b'|').filter_map(|field| {
         let colon = memmem::find(field, b"/Rnk:")?;
         let name = std::str::from_utf8(field[..colon].trim_ascii()).ok()?;
-        let (value, rest) = number(skip_blanks(&field[colon + 5..]), None)?;
+        let text = skip_blanks(&field[colon + 5..]);
+        let (_, rest) = number(text, None)?;
         let slash = memchr::memchr(b'/', rest)?;
         let (rank, end) = integer(&rest[slash + 1..])?;
-        let scale = match &rest[..slash] {
+        let unit = match &rest[..slash] {
             b"ms" => 1e3,
             b"us" => 1e6,
             // The program prints milliwatts behind a W.
@@ -166,10 +168,11 @@ fn extremes(line: &[u8]) -> Option<Vec<Reported>> {
             b"C" | b"%" | b"MHz" | b"TF" => 1.0,
             _ => return None,
         };
+        let (value, _) = number_over(text, None, unit)?;
         let is_measure = name.starts_with("Mn") || name.starts_with("Mx");
         let whole = is_measure && value.is_finite() && skip_blanks(end).is_empty();
         let rank = u32::try_from(rank).ok()?;
-        whole.then(|| reported(&format!("StragglerDetector/{name}"), rank, value / scale))
+        whole.then(|| reported(&format!("StragglerDetector/{name}"), rank, value))
     });
     Some(fields.collect())
 }
@@ -243,9 +246,13 @@ mod tests {
                     [default0]:  optimizer:\n[default0]:    Min: 9.17ms, Max: 10.12ms\n[default0]:    Rank 1 (gpu-1): 10.12ms";
         assert_eq!(
             all(text),
-            [("FlagScale/detected".to_owned(), 3, 1.0), ("FlagScale/optimizer".to_owned(), 1, 0.01012)]
+            [
+                ("FlagScale/detected".to_owned(), 3, 1.0),
+                ("FlagScale/optimizer".to_owned(), 1, 0.01012)
+            ]
         );
-        let first = "=== straggler report at step 5 ===\nSection Scores:\n  forward:\n    Rank 2: 0.9876\n    Rank 3: 0.98ms5";
+        let first =
+            "=== straggler report at step 5 ===\nSection Scores:\n  forward:\n    Rank 2: 0.9876\n    Rank 3: 0.98ms5";
         assert_eq!(all(first), [("FlagScale/forward".to_owned(), 2, 0.9876)]);
     }
 }

@@ -15,11 +15,11 @@ const PIPELINE_BEFORE_DATA: &str = "tp-cp-ep-pp-dp";
 #[derive(Debug, Default, Clone, PartialEq)]
 pub(super) struct Setup {
     pub world: Option<usize>,
-    tp: Option<usize>,
-    pp: Option<usize>,
-    cp: Option<usize>,
-    ep: Option<usize>,
-    pipeline_before_data: bool,
+    pub tp: Option<usize>,
+    pub pp: Option<usize>,
+    pub cp: Option<usize>,
+    pub ep: Option<usize>,
+    pub pipeline_before_data: bool,
     /// `--log-interval`.
     pub log_interval: Option<i64>,
     /// The iteration of the checkpoint that was loaded.
@@ -44,7 +44,10 @@ impl Setup {
 
     fn take_argument(&mut self, name: &str, value: &str) -> bool {
         let size = value.parse().ok().filter(|size| (1..=MOST_RANKS).contains(size));
-        let interval = value.parse().ok().filter(|length| (1..=LONGEST_INTERVAL).contains(length));
+        let interval = value
+            .parse()
+            .ok()
+            .filter(|length| (1..=LONGEST_INTERVAL).contains(length));
         match name {
             "world_size" => self.world = size,
             "tensor_model_parallel_size" | "model_parallel_size" => self.tp = size,
@@ -71,7 +74,9 @@ impl Setup {
             ..Self::default()
         };
         for part in parts {
-            let Some((name, value)) = part.rsplit_once(':') else { continue };
+            let Some((name, value)) = part.rsplit_once(':') else {
+                continue;
+            };
             let value = size(value).filter(known);
             let name = name.trim().replace('-', " ");
             match name.trim_end_matches(" size") {
@@ -107,7 +112,11 @@ impl Setup {
             dp: world / replica,
             pp,
         };
-        let order = if self.pipeline_before_data { PIPELINE_BEFORE_DATA } else { DEFAULT_ORDER };
+        let order = if self.pipeline_before_data {
+            PIPELINE_BEFORE_DATA
+        } else {
+            DEFAULT_ORDER
+        };
         let Ok(layout) = Layout::new(order, sizes) else {
             return Vec::new();
         };

@@ -32,10 +32,17 @@ pub(in crate::source) fn sniff(head: &[u8]) -> Sniffed {
     if lower.starts_with(b"<!doctype html") || memmem::find(&lower, b"<html").is_some() {
         return Sniffed::Html;
     }
-    let damaged = String::from_utf8_lossy(head).chars().filter(|letter| *letter == char::REPLACEMENT_CHARACTER).count();
+    let damaged = String::from_utf8_lossy(head)
+        .chars()
+        .filter(|letter| *letter == char::REPLACEMENT_CHARACTER)
+        .count();
     let control = |byte: &&u8| **byte < 32 && !b"\t\n\r\x1b\x08\x0c\x07".contains(byte);
     let strange = damaged + head.iter().filter(control).count();
-    if strange * STRANGE > head.len() { Sniffed::Binary } else { Sniffed::Text }
+    if strange * STRANGE > head.len() {
+        Sniffed::Binary
+    } else {
+        Sniffed::Text
+    }
 }
 
 /// Whether a text has a line that only training programs print.
@@ -66,7 +73,9 @@ mod tests {
     #[test]
     fn pages_and_noise_are_no_text() {
         assert_eq!(sniff(b"\n<!DOCTYPE html>\n<html>"), Sniffed::Html);
-        let noise: Vec<u8> = (0..4096u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+        let noise: Vec<u8> = (0..4096u32)
+            .map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8)
+            .collect();
         assert_eq!(sniff(&noise), Sniffed::Binary);
         assert_eq!(sniff("Zeit: 3 µs ━━ 51%|██\r\x1b[0m\n".as_bytes()), Sniffed::Text);
         assert_eq!(sniff(b""), Sniffed::Text);

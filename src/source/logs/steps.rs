@@ -87,7 +87,9 @@ impl Steps {
         let other_total = line.total.zip(self.total).is_some_and(|(line, known)| line != known);
         let back = line.iteration < current.iteration;
         if self.announced || back {
-            return Course::Begins { job: differs || other_total };
+            return Course::Begins {
+                job: differs || other_total,
+            };
         }
         if line.iteration == current.iteration {
             return Course::Repeated;
@@ -99,7 +101,11 @@ impl Steps {
     pub fn enter(&mut self, line: &IterationLine, course: Course) {
         let before = self.current.map(|step| step.iteration);
         if let Course::Begins { job } = course {
-            (self.job, self.run) = if job { (self.job + 1, 1) } else { (self.job, self.run + 1) };
+            (self.job, self.run) = if job {
+                (self.job + 1, 1)
+            } else {
+                (self.job, self.run + 1)
+            };
             (self.lines, self.distance, self.first_distance) = (0, 0, 0);
             self.announced = false;
         } else if let Some(before) = before {
@@ -114,7 +120,11 @@ impl Steps {
         match line.time {
             Some(time) => {
                 // A clock that is set back must not bring a later run before an earlier one.
-                self.clock = if matches!(course, Course::Begins { .. }) { time.max(self.clock) } else { time };
+                self.clock = if matches!(course, Course::Begins { .. }) {
+                    time.max(self.clock)
+                } else {
+                    time
+                };
                 self.has_clock = true;
             }
             None => {
@@ -148,9 +158,9 @@ impl Steps {
         });
     }
 
-    /// Ends the run: what follows has no iteration yet.
-    pub fn time(&self) -> Micros {
-        self.clock
+    /// The time of what stands before the first iteration, if the log tells one.
+    pub fn known_time(&self) -> Option<Micros> {
+        Some(self.clock).filter(|_| self.has_clock)
     }
 
     /// Whether the line is the first of its run.
@@ -165,7 +175,10 @@ impl Steps {
             (0, first) => Some(first),
             (distance, _) => Some(distance),
         };
-        setup.log_interval.or(told).filter(|interval| (1..=LONGEST_INTERVAL).contains(interval))
+        setup
+            .log_interval
+            .or(told)
+            .filter(|interval| (1..=LONGEST_INTERVAL).contains(interval))
     }
 
     /// What becomes of the block of the current iteration, by the log interval that the job printed.
@@ -231,11 +244,14 @@ mod tests {
     fn a_counter_that_goes_back_is_a_restart() {
         let mut steps = Steps::default();
         walk(&mut steps, &[10, 20, 30]);
-        assert_eq!((steps.job, steps.run, steps.time()), (1, 1, 42_000_000));
+        assert_eq!((steps.job, steps.run, steps.clock), (1, 1, 42_000_000));
         assert_eq!(steps.course(&line(30), false), Course::Repeated);
         walk(&mut steps, &[20]);
         assert_eq!((steps.job, steps.run), (1, 2));
-        let other = IterationLine { total: Some(9), ..line(1) };
+        let other = IterationLine {
+            total: Some(9),
+            ..line(1)
+        };
         assert_eq!(steps.course(&other, false), Course::Begins { job: true });
         steps.announce();
         assert_eq!(steps.course(&line(40), true), Course::Begins { job: true });
@@ -263,7 +279,10 @@ mod tests {
         walk(&mut steps, &[10]);
         assert_eq!(steps.mend(&setup), Mend::Keep);
         // Resumed at 5003: seven iterations stand in the block at 5010.
-        let resumed = Setup { loaded: Some(5003), ..setup.clone() };
+        let resumed = Setup {
+            loaded: Some(5003),
+            ..setup.clone()
+        };
         let mut steps = Steps::default();
         walk(&mut steps, &[5010]);
         assert_eq!(steps.mend(&resumed), Mend::Scale(10.0 / 7.0));
