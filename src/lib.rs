@@ -3,6 +3,7 @@
 //! The floors of the house, each of which uses only those below it:
 //!
 //! - [`cli`]: arguments and exit codes, one file a command;
+//! - [`service`]: jobs watched while they run;
 //! - [`sweep`]: every job of a span of time;
 //! - [`evaluation`]: simulated jobs with known faults, and verdicts held against the truth;
 //! - [`machines`]: the faulty machine from hardware metrics, beside the folders for timers;
@@ -27,6 +28,7 @@ pub mod job;
 pub mod machines;
 pub mod report;
 pub mod rules;
+pub mod service;
 pub mod source;
 pub mod stats;
 pub mod sweep;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The folders (and single files) of `src`, from the ground up.
-const FLOORS: [&str; 18] = [
+const FLOORS: [&str; 19] = [
     "interrupt",
     "building",
     "contract",
@@ -22,6 +22,7 @@ const FLOORS: [&str; 18] = [
     "report",
     "evaluation",
     "sweep",
+    "service",
     "cli",
 ];
 /// The rooms of `src/evaluation`, from the ground up.

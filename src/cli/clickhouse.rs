@@ -291,7 +291,7 @@ fn is_open_to_all(_: &Path) -> bool {
     false
 }
 
-fn password_of(flag: &'static str, path: &Path) -> Result<Secret, ArgumentError> {
+pub(super) fn password_of(flag: &'static str, path: &Path) -> Result<Secret, ArgumentError> {
     let text = read_bounded(path, LONGEST_PASSWORD)
         .map_err(|reason| ArgumentError::new(flag, format!("{}: {reason}", path.display())))?;
     let line = text.split(['\r', '\n']).next().unwrap_or_default();

@@ -10,6 +10,7 @@ use crate::evaluation::simulate::{self, ScenarioError};
 use crate::job::JobError;
 use crate::machines::MachinesError;
 use crate::report::WriteError;
+use crate::service::ServiceError;
 use crate::source::SourceError;
 use crate::source::clickhouse::Failure;
 use crate::sweep::SweepError;
@@ -119,6 +120,11 @@ pub fn exit_of(error: &anyhow::Error) -> Exit {
         }
         if cause.is::<WriteError>() || cause.is::<SweepError>() {
             return Exit::NotWritten;
+        }
+        match cause.downcast_ref() {
+            Some(ServiceError::Listen { .. }) => return Exit::BadArguments,
+            Some(ServiceError::State { .. } | ServiceError::Threads(_)) => return Exit::NotWritten,
+            None => {}
         }
         if matches!(cause.downcast_ref(), Some(ScoreError::Nothing(_))) {
             return Exit::NoRows;

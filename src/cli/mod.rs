@@ -19,12 +19,14 @@ mod progress;
 mod replay;
 mod schema;
 mod score;
+mod serve;
 mod simulate;
 mod source;
 mod stdout;
 mod sweep;
 mod thresholds;
 mod topology;
+mod watch;
 mod whatif;
 
 use std::process::ExitCode;
@@ -64,6 +66,10 @@ enum Command {
     Export(Box<export::ExportArgs>),
     /// Copy a recorded job in the table under a new id, at its own pace or faster
     Replay(Box<replay::ReplayArgs>),
+    /// Watch running jobs and answer over HTTP
+    Serve(Box<serve::ServeArgs>),
+    /// Watch one running job in the terminal until there is a verdict
+    Watch(Box<watch::WatchArgs>),
     /// Name the faulty machine of a job from hardware metrics
     Machines(Box<machines::MachinesArgs>),
     /// Write a simulated job with known faults
@@ -93,6 +99,8 @@ pub fn main() -> ExitCode {
             Command::Import(args) => import::run(args),
             Command::Export(args) => export::run(args),
             Command::Replay(args) => replay::run(args),
+            Command::Serve(args) => serve::run(args),
+            Command::Watch(args) => watch::run(args),
             Command::Machines(args) => machines::run(args),
             Command::Simulate(args) => simulate::run(args).map(|()| Exit::Success),
             Command::Whatif(args) => whatif::run(args),

@@ -211,7 +211,7 @@ fn in_full(error: &SourceError) -> String {
 }
 
 /// A length of time: `90s`, `15m`, `24h`, `7d`, `1h 30m`.
-fn duration(flag: &'static str, text: &str) -> Result<Duration, ArgumentError> {
+pub(super) fn duration(flag: &'static str, text: &str) -> Result<Duration, ArgumentError> {
     let malformed =
         |why: String| ArgumentError::new(flag, format!("`{text}` is no time like 90s, 15m, 24h or 7d{why}"));
     let time = humantime::parse_duration(text.trim()).map_err(|error| malformed(format!(": {error}")))?;

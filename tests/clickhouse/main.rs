@@ -13,6 +13,7 @@ mod profiles;
 mod reduced;
 mod same;
 mod server;
+mod service;
 mod settings;
 mod sweeps;
 
