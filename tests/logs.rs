@@ -180,8 +180,8 @@ fn prefixes_colours_and_other_ranks_between_change_nothing() {
             Box::new(|line| line.replace("times across", "INFO:megatron.core.timers:times across")),
         ),
     ];
-    for (name, damage) in damages {
-        let damaged: Vec<String> = plain.lines().map(|line| damage(line)).collect();
+    for (name, damage) in &damages {
+        let damaged: Vec<String> = plain.lines().map(damage).collect();
         let cells = import(&workdir, &workdir.file("a.log", damaged.join("\n") + "\n"));
         assert_eq!(cells, plain_cells, "{name}");
     }

@@ -1,7 +1,6 @@
 //! NDJSON (ClickHouse's `JSONEachRow`) from a file or standard input, read line by line.
 
 use std::borrow::Cow;
-use std::fs::File;
 use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::path::PathBuf;
 
@@ -12,6 +11,7 @@ use super::attributes;
 use super::bounded::LONGEST;
 use super::calls::{all_of_text_array, keeps_list};
 use super::columns::Columns;
+use super::compressed;
 use super::discover::SourceFile;
 use super::error::SourceError;
 use super::rows::{Rows, TextColumn, first_of_text_array, integer_of_text, whole};
@@ -26,15 +26,15 @@ const BYTE_ORDER_MARK: char = '\u{feff}';
 /// # Errors
 /// A file that can't be read or is empty.
 pub(super) fn open(file: &SourceFile, columns: Columns) -> Result<NdjsonBatches, SourceError> {
-    let input: Box<dyn BufRead> = if file.is_stdin() {
-        Box::new(BufReader::new(std::io::stdin()))
-    } else {
-        let opened = File::open(&file.path).map_err(SourceError::io(&file.path))?;
-        if opened.metadata().map_err(SourceError::io(&file.path))?.len() == 0 {
+    if !file.is_stdin() {
+        let length = std::fs::metadata(&file.path)
+            .map_err(SourceError::io(&file.path))?
+            .len();
+        if length == 0 {
             return Err(SourceError::Empty(file.path.clone()));
         }
-        Box::new(BufReader::with_capacity(1 << 18, opened))
-    };
+    }
+    let input = BufReader::with_capacity(1 << 18, compressed::open(file)?);
     Ok(NdjsonBatches {
         path: file.path.clone(),
         columns,
@@ -49,7 +49,7 @@ pub(super) fn open(file: &SourceFile, columns: Columns) -> Result<NdjsonBatches,
 pub(super) struct NdjsonBatches {
     path: PathBuf,
     columns: Columns,
-    input: Box<dyn BufRead>,
+    input: BufReader<Box<dyn Read + Send>>,
     line: u64,
     buffer: String,
     done: bool,

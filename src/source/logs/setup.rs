@@ -24,9 +24,6 @@ pub(super) struct Setup {
     pub log_interval: Option<i64>,
     /// The iteration of the checkpoint that was loaded.
     pub loaded: Option<i64>,
-    /// Whether timers are written to TensorBoard, in what interval: some versions then reset them before they are printed.
-    pub to_tensorboard: bool,
-    pub tensorboard_interval: Option<i64>,
 }
 
 impl Setup {
@@ -56,8 +53,6 @@ impl Setup {
             "expert_model_parallel_size" => self.ep = size,
             "use_tp_pp_dp_mapping" => self.pipeline_before_data = value == "True",
             "log_interval" => self.log_interval = interval,
-            "log_timers_to_tensorboard" => self.to_tensorboard = value == "True",
-            "tensorboard_log_interval" => self.tensorboard_interval = interval,
             _ => return false,
         }
         true
