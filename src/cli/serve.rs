@@ -18,7 +18,7 @@ use crate::interrupt;
 use crate::service::alerts::Alerts;
 use crate::service::analysis::Analyst;
 use crate::service::http::{Service, serve};
-use crate::service::state::StateFolder;
+use crate::service::state::{FAREWELL, StateFolder};
 use crate::service::watched::WatchSettings;
 use crate::service::watcher::{Discovery, Watcher};
 use crate::source::Micros;
@@ -179,7 +179,7 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<Exit> {
     let state = StateFolder::open(&args.state)?;
     let jobs = state.load()?;
     let feed = open_table(&args.clickhouse)?;
-    interrupt::farewell("ended; the registered jobs and verdicts are kept");
+    interrupt::farewell(FAREWELL);
     let service = Service {
         watcher: Watcher::new(settings, discovery, jobs),
         feed: Box::new(feed),

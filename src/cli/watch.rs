@@ -12,7 +12,7 @@ use super::source::open_table;
 use super::stdout::{print, tell};
 use crate::contract::printable::on_one_line;
 use crate::interrupt;
-use crate::service::state::StateFolder;
+use crate::service::state::{FAREWELL, StateFolder};
 use crate::service::watched::{State, Watched};
 use crate::service::watcher::{Discovery, Watcher};
 use crate::verdict::Status;
@@ -48,7 +48,7 @@ pub fn run(args: &WatchArgs) -> anyhow::Result<Exit> {
     let state = StateFolder::open(&args.out)?;
     let analyst = args.pace.analyst(args.out.clone(), &args.clickhouse)?;
     let table = open_table(&args.clickhouse)?;
-    interrupt::farewell("ended; verdicts so far are kept");
+    interrupt::farewell(FAREWELL);
     let watcher = Watcher::new(settings, Discovery::default(), BTreeMap::new());
     let now = || chrono::Utc::now().timestamp_micros();
     watcher.register(&args.job_id, now());

@@ -7,20 +7,21 @@ use maud::{DOCTYPE, Markup, html};
 use super::watched::{State, Watched};
 use super::watcher::Health;
 use crate::contract::printable::on_one_line;
-use crate::source::timestamp;
+use crate::source::{Micros, timestamp};
 
 const STYLE: &str = "
 :root{color-scheme:light dark;--line:#8884;--bad:#c62828;--warn:#b26a00;--good:#2e7d32;--quiet:#777}
 body{font:15px/1.45 system-ui,sans-serif;margin:0 auto;max-width:70rem;padding:1rem}
 table{border-collapse:collapse;width:100%}
-th,td{text-align:left;padding:.4rem .6rem;border-bottom:1px solid var(--line);vertical-align:top;overflow-wrap:anywhere}
+th,td{text-align:left;padding:.4rem .6rem;border-bottom:1px solid var(--line);vertical-align:top;overflow-wrap:break-word;max-width:28rem}
 th{font-weight:600;color:var(--quiet)}
-.spark{font-family:ui-monospace,monospace;letter-spacing:-1px;white-space:nowrap;overflow-wrap:normal}
+.spark{font-family:ui-monospace,monospace;letter-spacing:-1px;color:var(--quiet)}
+.spark,.state{white-space:nowrap;overflow-wrap:normal}
 .detected,.hanging{color:var(--bad);font-weight:600}.slowdown,.predicting{color:var(--warn);font-weight:600}
 .active{color:var(--good)}.finished{color:var(--quiet)}
 .broken{border:1px solid var(--bad);padding:.6rem;border-radius:.4rem}
 @media(max-width:40rem){thead{display:none}tr{display:block;padding:.5rem 0;border-bottom:1px solid var(--line)}
-td{display:block;border:0;padding:.1rem 0}td::before{content:attr(data-name) ' ';color:var(--quiet)}}
+td{display:block;border:0;padding:.1rem 0}}
 ";
 
 /// Steps of a sparkline.
@@ -56,7 +57,7 @@ pub fn page(jobs: &BTreeMap<String, Watched>, health: &Health) -> String {
                     }
                 }
                 @if let Some(last) = health.last_success {
-                    p class="finished" { "Last poll " (timestamp::format(last)) " UTC" }
+                    p class="finished" { "Last poll " (moment(last)) }
                 }
             }
         }
@@ -69,15 +70,15 @@ fn row(job: &Watched) -> Markup {
     let seconds = |seconds: Option<f64>| seconds.map_or("-".to_owned(), |seconds| format!("{seconds:.3} s"));
     html! {
         tr {
-            td data-name="" { a href={ "jobs/" (id) } { (on_one_line(&job.job)) } }
-            td data-name="" class=(job.state.name()) { (job.state.name()) }
-            td data-name="" class="spark" { (sparkline(job)) }
-            td data-name="" {
+            td { a href={ "jobs/" (id) } { (on_one_line(&job.job)) } }
+            td class={ "state " (job.state.name()) } { (job.state.name()) }
+            td class="spark" { (sparkline(job)) }
+            td {
                 (seconds(job.last.as_ref().map(|step| step.seconds)))
-                " (usual " (seconds(job.baseline())) ")"
+                br; "usual " (seconds(job.baseline()))
                 @if let Some(last) = &job.last { br; "iteration " (last.iteration) }
             }
-            td data-name="" { (verdict(job, &id)) }
+            td { (verdict(job, &id)) }
         }
     }
 }
@@ -85,7 +86,7 @@ fn row(job: &Watched) -> Markup {
 fn verdict(job: &Watched, id: &str) -> Markup {
     html! {
         @if let (State::Hanging, Some(hang)) = (job.state, &job.hang) {
-            "no new iteration since " (timestamp::format(hang.since)) " UTC"
+            "no new iteration since " (moment(hang.since))
             @if hang.ranks_behind > 0 { ", " (hang.ranks_behind) " ranks behind" }
         }
         @if let Some(detection) = &job.detection {
@@ -94,6 +95,11 @@ fn verdict(job: &Watched, id: &str) -> Markup {
             @if detection.folder.is_some() { a href={ "jobs/" (id) "/report" } { "report" } }
         }
     }
+}
+
+/// To the second, UTC.
+fn moment(micros: Micros) -> String {
+    timestamp::format(micros - micros.rem_euclid(1_000_000))
 }
 
 /// Eight heights of text: from 0 to twice the usual step.

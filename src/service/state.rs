@@ -9,11 +9,14 @@ use serde::{Deserialize, Serialize};
 use super::error::ServiceError;
 use super::watched::Watched;
 use crate::building::Building;
+use crate::interrupt;
 
 /// Version of the file's layout.
 const VERSION: u32 = 1;
 const FILE: &str = "state.json";
 const LOCK: &str = "lock";
+/// What is told when the program is ended.
+pub const FAREWELL: &str = "ended; the watched jobs and the verdicts so far are kept";
 /// Folder of the verdicts' result folders.
 pub const RESULTS: &str = "results";
 
@@ -103,7 +106,9 @@ impl StateFolder {
         let json = serde_json::to_vec(&kept).map_err(|error| failed(error.to_string()))?;
         let building = Building::file(&self.path).map_err(|error| failed(error.to_string()))?;
         fs::write(building.path(), json).map_err(|error| failed(error.to_string()))?;
-        building.put(&path, true).map_err(|error| failed(error.to_string()))
+        building.put(&path, true).map_err(|error| failed(error.to_string()))?;
+        interrupt::farewell(FAREWELL);
+        Ok(())
     }
 }
 

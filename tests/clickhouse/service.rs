@@ -442,3 +442,50 @@ fn watch_ends_with_the_verdict() {
     assert_eq!(status.code(), Some(1), "{text}");
     assert!(text.contains("anomaly_ranks: [5]"), "{text}");
 }
+
+#[test]
+fn a_replayed_job_is_detected_a_healthy_one_never() {
+    let Some(database) = database("rehearsing") else { return };
+    let database = database.with_table();
+    let workdir = Workdir::new();
+    let shape = [
+        "simulate",
+        "--out",
+        "jobs",
+        "--pp",
+        "1",
+        "--tp",
+        "1",
+        "--dp",
+        "16",
+        "--iterations",
+        "60",
+        "--no-trace",
+    ];
+    let faults: [(&str, &[&str]); 2] = [("late", &["--slow-rank", "5:1.6", "--onset", "35"]), ("well", &[])];
+    for (job, fault) in faults {
+        workdir.run(&[&shape[..], &["--job", job], fault].concat()).succeeded();
+    }
+    workdir.run_on(&database, &["load", "jobs"]).succeeded();
+    let serving = Serving::start(&workdir, &database, &[]);
+    for copy in ["sim-late", "sim-well"] {
+        assert_eq!(serving.get(&format!("/detect/{copy}")).status, 200);
+    }
+    std::thread::scope(|scope| {
+        let replays = [("late", "sim-late"), ("well", "sim-well")].map(|(job, copy)| {
+            let (workdir, database) = (&workdir, &database);
+            let replay = ["replay", "--job-id", job, "--as-job", copy, "--speed", "15"];
+            scope.spawn(move || workdir.run_on(database, &replay).succeeded())
+        });
+        let late = serving.wait_for("sim-late", "detected");
+        let told = &late["slowdown_check"]["straggler_prediction"];
+        assert_eq!(told["straggler_rank"], serde_json::json!([5]), "{late}");
+        for replay in replays {
+            replay.join().expect("a replay");
+        }
+    });
+    let well = serving.get("/jobs/sim-well/history").json();
+    assert_eq!(well["detections"], serde_json::json!([]), "{well}");
+    // A replay that is over writes no more: whoever watches can't know more than that.
+    serving.wait_for("sim-well", "hanging");
+}
