@@ -250,7 +250,9 @@ fn is_result(folder: &Path) -> bool {
 /// A CSV whose header names neither metrics nor their values is a table of something else: nobody named it. One that lacks
 /// another column is meant, and refused.
 fn is_another_table(path: &Path, delimiter: u8) -> bool {
-    let Ok(file) = File::open(path) else { return false };
+    let Ok(file) = compressed::open(&SourceFile::new(path.to_owned(), Format::Csv { delimiter })) else {
+        return false;
+    };
     let mut reader = csv::ReaderBuilder::new()
         .delimiter(delimiter)
         .from_reader(file.take(LONGEST_HEADER));
@@ -298,6 +300,11 @@ fn by_content(path: &Path, log: bool) -> Result<Format, SourceError> {
     if let Some(known) = known {
         return Ok(known.format);
     }
+    let unread = [(&b"ORC"[..], "Apache ORC"), (b"Obj\x01", "Apache Avro")];
+    if let Some((_, name)) = unread.iter().find(|(magic, _)| bytes.starts_with(magic)) {
+        let advice = format!("{name} is not read; write it as Parquet, with Spark, DuckDB or pyarrow");
+        return Err(wrong("readable", advice));
+    }
     match sniff(bytes) {
         Sniffed::Html => Err(wrong(
             "log",
@@ -329,6 +336,11 @@ fn is_a_log(path: &Path) -> bool {
 fn of_stdin(head: &[u8]) -> Format {
     if head.trim_ascii_start().starts_with(b"{") || head.trim_ascii().is_empty() {
         return Format::Ndjson;
+    }
+    let header = head.split(|&byte| byte == b'\n').next().unwrap_or_default();
+    let has = |column: &[u8]| memchr::memmem::find(header, column).is_some();
+    if has(b"metric_name") && has(b"metric_values") {
+        return Format::Csv { delimiter: b',' };
     }
     Format::Log
 }

@@ -68,7 +68,7 @@ pub const FORMATS: [FormatRow; 13] = [
         "candidates: the ranks that it detected; no verdict of ours",
     ),
     row(
-        "gzip, Zstandard, xz, lzma, bzip2, LZ4 around a log",
+        "gzip, Zstandard, xz, lzma, bzip2, LZ4 around a log, CSV, TSV or NDJSON",
         "their first bytes",
         "what is inside, read as it is unpacked",
     ),

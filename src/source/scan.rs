@@ -120,13 +120,7 @@ pub fn scan<S: Scan>(files: &[SourceFile], scan: &mut S, progress: &dyn Fn(u64))
                 }
             }
             Format::Csv { delimiter } => {
-                drain(
-                    file,
-                    csv::open(&file.path, delimiter, columns)?,
-                    scan,
-                    &mut passed,
-                    progress,
-                )?;
+                drain(file, csv::open(file, delimiter, columns)?, scan, &mut passed, progress)?;
             }
             Format::Ndjson => drain(file, ndjson::open(file, columns)?, scan, &mut passed, progress)?,
             Format::Arrow => drain(file, arrow::open(&file.path, columns)?, scan, &mut passed, progress)?,
