@@ -5,6 +5,7 @@ mod common;
 use std::io::Write as _;
 
 use common::{Workdir, ran, slow_rank_5};
+use mt_detector::source::timestamp;
 
 /// The rows of a job with one slow rank as CSV, with a delimiter and the form of its times.
 fn csv(delimiter: char, time: impl Fn(&str) -> String, below_header: &str) -> String {
@@ -106,10 +107,10 @@ fn times_of_duckdb_and_pandas_are_read() {
         ("d.csv", ".123+08"),
     ] {
         let time = |time: &str| time.trim_end_matches('Z').replace('T', " ") + suffix;
-        names_rank_5(&workdir, &workdir.file(name, csv(',', time, "")));
+        names_rank_5(&workdir, &workdir.file(name, csv(';', time, "")));
     }
     let time = |time: &str| time.trim_end_matches('Z').replace('T', " ").replace('-', "/");
-    names_rank_5(&workdir, &workdir.file("e.csv", csv(',', time, "")));
+    names_rank_5(&workdir, &workdir.file("f.csv", csv(';', time, "")));
 }
 
 #[test]
