@@ -31,10 +31,10 @@ fn csv(delimiter: char, time: impl Fn(&str) -> String, below_header: &str) -> St
         let cells: Vec<String> = header
             .iter()
             .map(|name| {
-                if *name == "timestamp" {
-                    time(&cell(name))
-                } else {
-                    cell(name)
+                let written = cell(name);
+                match *name {
+                    "timestamp" => time(&timestamp::format(timestamp::parse(&written).expect("a time"))),
+                    _ => written,
                 }
             })
             .collect();
