@@ -8,6 +8,8 @@
 
 mod builder;
 mod clean;
+#[cfg(test)]
+mod fuzz;
 mod grammar;
 mod lines;
 mod measures;
