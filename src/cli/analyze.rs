@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 
 use super::clickhouse::ClickHouseArgs;
 use super::exit::{ArgumentError, Exit};
+use super::logs::LogArgs;
 use super::progress::Progress;
 use super::screen::ScreenArgs;
 use super::source::Source;
@@ -25,8 +26,9 @@ use crate::verdict::Status;
 /// Arguments of `analyze`, as typed.
 #[derive(Debug, Args)]
 pub struct AnalyzeArgs {
-    /// Files, folders or glob patterns with rows of megatron_metrics (Parquet, CSV, NDJSON, Arrow IPC); - reads
-    /// NDJSON from standard input. Without any, the table of a ClickHouse server is read
+    /// Logs of a training job (what the rank printed that prints the timers), or files, folders or glob patterns with rows
+    /// of megatron_metrics (Parquet, CSV, NDJSON, Arrow IPC); - reads a log or NDJSON from standard input. Without any, the
+    /// table of a ClickHouse server is read
     #[arg(value_name = "INPUT")]
     input: Vec<PathBuf>,
     /// Job id; may be left out when the input holds one job
@@ -93,6 +95,8 @@ pub struct AnalyzeArgs {
     reduction: ReductionArgs,
     #[command(flatten, next_help_heading = "Topology (where the job's rows do not give it)")]
     topology: TopologyArgs,
+    #[command(flatten, next_help_heading = "Logs")]
+    logs: LogArgs,
     #[command(flatten, next_help_heading = "Thresholds of the peer rules")]
     peer: PeerThresholds,
     #[command(flatten, next_help_heading = "Thresholds of the classic rules")]
@@ -170,7 +174,7 @@ pub fn run(args: &AnalyzeArgs) -> anyhow::Result<Exit> {
             .with_context(|| format!("failed to start {threads} threads"))?;
     }
     let progress = Progress::start("reading");
-    let source = Source::open(&args.input, &args.clickhouse)?;
+    let source = Source::open(&args.input, &args.clickhouse)?.with_logs(&args.logs)?;
     let job = source.load(&request.selection, request.reduction, &|rows| progress.rows(rows))?;
     let timers = job.timers.len();
     if args.rules == RulesName::Classic && timers > MOST_CLASSIC_TIMERS {

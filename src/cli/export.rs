@@ -73,7 +73,7 @@ pub fn run(args: &ExportArgs) -> anyhow::Result<Exit> {
 }
 
 /// A place is free where nothing is, and with `force` where a file is: never is a device, a pipe or a link replaced.
-fn check_free(place: &Path, force: bool) -> Result<(), WriteError> {
+pub(super) fn check_free(place: &Path, force: bool) -> Result<(), WriteError> {
     let path = place.to_owned();
     match fs::symlink_metadata(place) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),

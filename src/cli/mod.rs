@@ -11,9 +11,12 @@ mod completions;
 mod exit;
 mod explain;
 mod export;
+mod formats;
 mod hints;
+mod import;
 mod jobs;
 mod load;
+mod logs;
 mod machines;
 mod progress;
 mod replay;
@@ -63,6 +66,10 @@ enum Command {
     Schema(schema::SchemaArgs),
     /// Write the rows of files into the table; what is there already is not written again
     Load(Box<load::LoadArgs>),
+    /// List what can be read, and what each form can tell
+    Formats(formats::FormatsArgs),
+    /// Write logs, or files of any format, as one Parquet file
+    Import(import::ImportArgs),
     /// Write a job's rows from the table into a Parquet file
     Export(Box<export::ExportArgs>),
     /// Copy a recorded job in the table under a new id, at its own pace or faster
@@ -110,6 +117,8 @@ pub fn main() -> ExitCode {
             Command::Man(args) => completions::man(args),
             Command::Schema(args) => schema::run(args),
             Command::Load(args) => load::run(args),
+            Command::Formats(args) => formats::run(args),
+            Command::Import(args) => import::run(args),
             Command::Export(args) => export::run(args),
             Command::Replay(args) => replay::run(args),
             Command::Serve(args) => serve::run(args),

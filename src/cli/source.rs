@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::clickhouse::ClickHouseArgs;
 use super::exit::ArgumentError;
+use super::logs::LogArgs;
 use super::stdout::tell;
 use crate::job::{
     Job, JobEntry, JobError, JobsOfFiles, Reduction, Selection, list_jobs, list_jobs_with_files, list_table_jobs, load,
@@ -40,6 +41,19 @@ impl Source {
             return Ok(Self::Files(discover(input)?));
         }
         Ok(Self::Table(Box::new(open_table(clickhouse)?)))
+    }
+
+    /// Says of logs what they don't.
+    ///
+    /// # Errors
+    /// Flags that make no sense, or that no log needs.
+    pub fn with_logs(mut self, logs: &LogArgs) -> Result<Self, ArgumentError> {
+        match (&mut self, logs.given()) {
+            (Self::Files(found), _) => logs.apply(found)?,
+            (Self::Table(_), Some(flag)) => return Err(ArgumentError::new(flag, "it belongs to logs")),
+            (Self::Table(_), None) => {}
+        }
+        Ok(self)
     }
 
     /// Reads the selected window of one job; of a server's work `reduction` says how much it does.

@@ -137,6 +137,30 @@ pub fn is_traced(timer: &str) -> bool {
     TRACED.contains(&timer)
 }
 
+/// Timers of no step: set-up, evaluation, checkpoints. They are printed like those of a step.
+const OUTSIDE_OF_STEPS: [&str; 12] = [
+    "model-and-optimizer-setup",
+    "train/valid/test-data-iterators-setup",
+    "train/valid/test-data-iterators",
+    "load-checkpoint",
+    "save-checkpoint",
+    "save-checkpoint-non-persistent",
+    "evaluate",
+    "eval-time",
+    "gpu-sniff-test",
+    "all-reduce-start-timestamps-tensor",
+    "model and optimizer",
+    "train/valid/test data iterators",
+];
+
+/// Whether a timer belongs to no step.
+#[must_use]
+pub fn is_outside_of_steps(timer: &str) -> bool {
+    let part_of_one =
+        timer.starts_with("startup-") || timer.starts_with("save-checkpoint") || timer.ends_with("-setup");
+    part_of_one || OUTSIDE_OF_STEPS.contains(&timer)
+}
+
 /// What a timer measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {

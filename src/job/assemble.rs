@@ -7,6 +7,7 @@ use super::calls;
 use super::collect::Collector;
 use super::counting_rows::{CountedRuns, CountedSteps, Fate};
 use super::fill::{Filler, without_empty_ranks};
+use super::job_wide::JobWide;
 use super::moves::moves;
 use super::quality::DataQuality;
 use super::run_rows;
@@ -40,7 +41,7 @@ impl Job {
         let counts = CountedRuns::new(rows, &runs, selection.rerun.as_ref(), &names);
         let counted = CountedSteps::new(steps.iter().map(|(step, tally)| (*step, tally)), &counts, &mut quality);
         let rows = counted.rows.iter().sum::<u64>() as usize;
-        if rows == 0 {
+        if rows == 0 && collected.reports.is_empty() {
             return Err(SourceError::NoRows(why_nothing_is_left(&id, selection, &runs.runs, &quality)).into());
         }
         let filler = Filler::new(&chunks, collected.timers.names.len(), &counted);
@@ -56,8 +57,9 @@ impl Job {
         drop(filler);
         drop(chunks);
         without_empty_ranks(&mut ranks, &mut timers);
-        let used = used(&timers);
-        quality.duplicates = rows as u64 - used;
+        let wide = JobWide::tabulate(&collected.summaries, &collected.timers.names, &counted);
+        let used = used(&timers) + JobWide::used(&wide);
+        quality.duplicates = (rows as u64).saturating_sub(used);
         quality.timer_rows_used = used;
         quality.zero_durations = zeros(&timers);
         let tables = Tables {
@@ -68,7 +70,15 @@ impl Job {
             timers,
         };
         let kept = counted.runs;
-        Self::of_tables(tables, &mut collected, selection, &counts, &kept, (&runs, quality)).map_err(JobError::from)
+        let job = Self::of_tables(tables, &mut collected, selection, &counts, &kept, (&runs, quality))?;
+        let job_wide = JobWide {
+            timers: wide,
+            reports: std::mem::take(&mut collected.reports),
+            notes: std::mem::take(&mut collected.notes),
+        };
+        Ok(Self { job_wide, ..job }
+            .with_interval_time()
+            .averaged(&collected.log_intervals, &counted.run_of))
     }
 
     /// Adds calls, nodes and topology to the tables.
@@ -111,6 +121,7 @@ impl Job {
             runs: runs.runs.clone(),
             quality,
             reduced: None,
+            job_wide: JobWide::default(),
         })
     }
 }

@@ -5,10 +5,12 @@
 
 use super::calls::{CallRows, push_durations};
 use super::collected_rows::{GroupRow, RunExtent, StepTally, TimerRows, Times, keep_latest};
+use super::job_wide::{ReportedRank, SummaryRow};
 use super::quality::DataQuality;
 use super::row_order::{by_timer, code_steps, in_order};
 use super::sightings::Sightings;
-use crate::source::fate::{Bounds, Cells, Fate, WANTED, fate, place};
+use crate::contract::metrics::{LOG_INTERVAL, REPORT, SUMMARY};
+use crate::source::fate::{Bounds, Cells, Fate, WANTED, WantedMetric, fate, place};
 use crate::source::{Micros, Rows, TextColumn};
 
 /// What one batch leaves behind; codes are positions in the batch's own words.
@@ -26,6 +28,11 @@ pub struct Digest {
     pub(super) seen: Sightings,
     pub(super) groups: Vec<GroupRow>,
     pub(super) quality: DataQuality,
+    pub(super) summaries: Vec<SummaryRow>,
+    /// Runs with the number of iterations that their rows are the means of.
+    pub(super) log_intervals: Vec<(u32, i64)>,
+    pub(super) reports: Vec<ReportedRank>,
+    pub(super) notes: Vec<String>,
 }
 
 /// A batch with what its words mean.
@@ -81,6 +88,7 @@ impl<'a> Batch<'a> {
         digest.run_words.push(String::new());
         digest.extents = vec![None; digest.run_words.len()];
         digest.quality.rows_read = self.rows.len() as u64;
+        digest.notes = self.rows.notes.clone();
         let taken = match self.extent_if_all_are_taken() {
             Some(extent) => {
                 self.note_extents(&extent, &mut digest);
@@ -162,7 +170,11 @@ impl<'a> Batch<'a> {
             }
             let metric = of_word(&self.metrics, self.rows.metric_name.codes[row]).flatten();
             let Some(metric) = metric else {
-                quality.other_metrics += 1;
+                match self.rows.metric_name.get(row) {
+                    Some(SUMMARY) => self.take_summary(row, digest),
+                    Some(REPORT) => self.take_report(row, digest),
+                    _ => quality.other_metrics += 1,
+                }
                 continue;
             };
             let cells = self.cells(row);
@@ -224,6 +236,80 @@ impl<'a> Batch<'a> {
             run: self.run(row),
             time,
             position,
+        });
+    }
+
+    /// A row of the whole job, which is about no rank.
+    fn take_summary(&self, row: usize, digest: &mut Digest) {
+        const AS: WantedMetric = WantedMetric {
+            name: SUMMARY,
+            windowed: true,
+            lists: None,
+            durations: false,
+        };
+        let cells = Cells {
+            rank: Some(0),
+            ..self.cells(row)
+        };
+        let values = self.rows.calls.get(row);
+        if self.rows.subname.get(row) == Some(LOG_INTERVAL) {
+            let interval = values
+                .first()
+                .copied()
+                .and_then(as_position)
+                .filter(|&interval| interval > 0);
+            match interval {
+                Some(interval) => digest.log_intervals.push((self.run(row), i64::from(interval))),
+                None => digest.quality.unreadable_rows += 1,
+            }
+            return;
+        }
+        let fate = fate(&AS, &cells, &self.bounds);
+        digest.quality.leave_out(place::TIMERS, fate, 1);
+        let (Some(time), Some(iteration)) = (cells.time, cells.iteration) else {
+            return;
+        };
+        if fate.tells_the_run() {
+            RunExtent::of(time, iteration).add_to(&mut digest.extents[self.run(row) as usize]);
+        }
+        if fate != Fate::Taken {
+            return;
+        }
+        let sound = |value: &f64| value.is_finite() && (0.0..=1e9).contains(value);
+        let most = values.last().copied().filter(sound);
+        let Some(most) = most else {
+            digest.quality.missing_values += 1;
+            return;
+        };
+        let least = values.first().copied().filter(|least| values.len() > 1 && sound(least));
+        digest.summaries.push(SummaryRow {
+            timer: self.rows.subname.codes[row],
+            run: self.run(row),
+            iteration,
+            time,
+            least: least.unwrap_or(f64::NAN),
+            most,
+        });
+    }
+
+    fn take_report(&self, row: usize, digest: &mut Digest) {
+        let cells = self.cells(row);
+        let rank = cells.rank.and_then(|rank| u32::try_from(rank).ok());
+        let (Some(rank), Some(measure), Some(value)) = (rank, self.rows.subname.get(row), cells.value) else {
+            digest.quality.unreadable_rows += 1;
+            return;
+        };
+        digest.quality.report_rows += 1;
+        let nodes = self.rows.node.as_ref();
+        digest.reports.push(ReportedRank {
+            measure: measure.to_owned(),
+            rank,
+            node: nodes
+                .and_then(|nodes| nodes.get(row))
+                .filter(|node| !node.is_empty())
+                .map(str::to_owned),
+            iteration: cells.iteration.unwrap_or_default(),
+            value,
         });
     }
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::contract::metrics::{GROUPS, TIMERS};
+use crate::contract::metrics::{GROUPS, SUMMARY, TIMERS};
 use crate::source::{Micros, Need, PartStatistics, Rows, Scan, SourceError, SourceFile, TextColumn, scan, timestamp};
 
 /// One job of an input.
@@ -193,6 +193,7 @@ impl Scan for Catalog {
                     }
                     above = (job, rank, iteration, subname);
                 }
+                Some(SUMMARY) => seen.iterations.extend(rows.iteration.get(row)),
                 Some(GROUPS) if rows.subname.get(row) == Some("pp") => {
                     let stage = rows.value.get(row);
                     if let Some(stage) = stage.filter(|stage| (0.0..1e9).contains(stage)) {

@@ -1,13 +1,16 @@
 //! The pass that gathers one job's rows: keeps those of the window, remembers of the others only what warm-up,
 //! reruns and topology need.
 
+use std::collections::BTreeMap;
+
 use super::batch::{Batch, Digest};
 use super::calls::CallRows;
-use super::collected_rows::{GroupRow, Names, RunExtent, StepTallies, StepTally, TimerRows, keep_latest};
+use super::collected_rows::{GroupRow, Names, RunExtent, StepOfRun, StepTallies, StepTally, TimerRows, keep_latest};
+use super::job_wide::{ReportedRank, SummaryRow};
 use super::quality::DataQuality;
 use super::sightings::Sightings;
 use super::window::Selection;
-use crate::contract::metrics::{GROUPS, TIMERS, TRACE};
+use crate::contract::metrics::{GROUPS, REPORT, SUMMARY, TIMERS, TRACE};
 use crate::source::fate::Bounds;
 use crate::source::{Micros, Need, PartStatistics, Rows, Scan, SourceError};
 
@@ -29,6 +32,12 @@ pub struct Collector<'a> {
     pub(super) seen: Sightings,
     pub(super) groups: Vec<GroupRow>,
     pub(super) quality: DataQuality,
+    /// Rows of the whole job.
+    pub(super) summaries: Vec<SummaryRow>,
+    /// Of how many iterations the rows of a run are the means.
+    pub(super) log_intervals: BTreeMap<u32, i64>,
+    pub(super) reports: Vec<ReportedRank>,
+    pub(super) notes: Vec<String>,
 }
 
 impl<'a> Collector<'a> {
@@ -48,6 +57,10 @@ impl<'a> Collector<'a> {
             seen: Sightings::default(),
             groups: Vec::new(),
             quality: DataQuality::default(),
+            summaries: Vec::new(),
+            log_intervals: BTreeMap::new(),
+            reports: Vec::new(),
+            notes: Vec::new(),
         }
     }
 
@@ -81,6 +94,10 @@ impl Scan for Collector<'_> {
         let timers = part.may_hold_metric(TIMERS);
         let groups = part.may_hold_metric(GROUPS);
         let trace = part.may_hold_metric(TRACE);
+        // Few rows, of which some apply to the whole run.
+        if part.may_hold_metric(SUMMARY) || part.may_hold_metric(REPORT) {
+            return Need::Everything;
+        }
         if !timers && !groups && !trace {
             return Need::Nothing;
         }
@@ -126,6 +143,29 @@ impl Scan for Collector<'_> {
             run: runs[row.run as usize],
             ..row
         }));
+        for row in digest.summaries {
+            let row = SummaryRow {
+                timer: timers[row.timer as usize],
+                run: runs[row.run as usize],
+                ..row
+            };
+            let step = StepOfRun {
+                run: row.run,
+                iteration: row.iteration,
+            };
+            let tally = StepTally {
+                rows: 1,
+                first_time: row.time,
+                last_time: row.time,
+            };
+            self.steps.entry(step).or_insert(StepTally::NONE).merge(&tally);
+            self.summaries.push(row);
+        }
+        for (run, interval) in digest.log_intervals {
+            self.log_intervals.insert(runs[run as usize], interval);
+        }
+        self.reports.extend(digest.reports);
+        self.notes.extend(digest.notes);
         let mut rows = digest.rows;
         for (step, tally) in rows.steps.iter_mut().zip(&digest.tallies) {
             step.run = runs[step.run as usize];

@@ -16,6 +16,7 @@ mod columns;
 mod counting_rows;
 mod fill;
 mod from_table;
+mod job_wide;
 mod moves;
 mod positions;
 mod quality;
@@ -41,6 +42,7 @@ pub use catalog::{JobEntry, JobsOfFiles, list_jobs, list_jobs_with_files, name_j
 pub use collect::Collector;
 pub use columns::{LEAST_COLUMNS, Reduction};
 pub use from_table::{export_job, list_table_jobs, load_table};
+pub use job_wide::{JobWide, JobWideTimer, ReportedRank};
 pub use moves::Move;
 pub use quality::DataQuality;
 pub use reduced::{DurationSums, Reduced};
@@ -55,7 +57,7 @@ pub use window::{IterationRange, IterationRangeError, Selection};
 
 use thiserror::Error;
 
-use crate::source::{SourceError, SourceFile, scan};
+use crate::source::{Format, SourceError, SourceFile, scan};
 
 /// Why there is no job to analyse.
 #[derive(Debug, Error)]
@@ -81,6 +83,25 @@ pub fn load(files: &[SourceFile], selection: &Selection, progress: &dyn Fn(u64))
         // Standard input can't be read again for the whole list.
         Err(SourceError::SeveralJobs(_)) if !from_stdin => {
             let jobs = list_jobs(files, progress)?;
+            let logs = files.iter().all(|file| file.format == Format::Log);
+            // A log goes on where the one before it ended: what is asked about is how it ended.
+            if let Some(last) = jobs
+                .iter()
+                .max_by(|a, b| a.last_time.cmp(&b.last_time))
+                .filter(|_| logs)
+            {
+                let selection = Selection {
+                    job: Some(last.job.clone()),
+                    ..selection.clone()
+                };
+                let mut job = load(files, &selection, progress)?;
+                let (count, names) = (jobs.len(), name_jobs(&jobs));
+                let note = format!(
+                    "the logs hold {count} jobs, {names}: this is the last of them, another is asked for by its id"
+                );
+                job.job_wide.notes.insert(0, note);
+                return Ok(job);
+            }
             return Err(SourceError::SeveralJobs(name_jobs(&jobs)).into());
         }
         other => other?,

@@ -37,6 +37,9 @@ pub struct DataQuality {
     pub bad_calls: u64,
     /// `megatron_parallel_group_rank` rows: they give the topology.
     pub group_rows: u64,
+    /// Rows of reports that name ranks: they give candidates.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub report_rows: u64,
     /// Rows with another metric name.
     pub other_metrics: u64,
     /// Rows without a readable timestamp, timer name, rank or iteration.
@@ -62,6 +65,11 @@ pub struct DataQuality {
     /// Ranks (not rows) without `megatron_parallel_group_rank` rows where others have them, in a job of which no rank
     /// order explains those of the others: they count as a pipeline of their own.
     pub ranks_not_placed: u64,
+}
+
+/// Most sources hold none: the count is shown where there are some.
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl DataQuality {
@@ -110,7 +118,7 @@ impl DataQuality {
             .collect()
     }
 
-    fn counts_mut(&mut self) -> [(&'static str, &mut u64); 24] {
+    fn counts_mut(&mut self) -> [(&'static str, &mut u64); 25] {
         [
             ("rows_read", &mut self.rows_read),
             ("rows_not_read", &mut self.rows_not_read),
@@ -124,6 +132,7 @@ impl DataQuality {
             ("calls_used", &mut self.calls_used),
             ("bad_calls", &mut self.bad_calls),
             ("group_rows", &mut self.group_rows),
+            ("report_rows", &mut self.report_rows),
             ("other_metrics", &mut self.other_metrics),
             ("unreadable_rows", &mut self.unreadable_rows),
             ("missing_values", &mut self.missing_values),

@@ -16,6 +16,8 @@ pub struct Reduced {
     pub sums: Vec<Vec<Option<DurationSums>>>,
     /// How long each iteration took.
     pub steps: Steps,
+    /// Whether the means were printed so, where a server made them else.
+    pub printed: bool,
 }
 
 /// A rank's durations above 0 in one timer, seconds.

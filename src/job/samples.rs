@@ -2,7 +2,7 @@
 
 use ndarray::Array2;
 
-use super::{DataQuality, Job, Place, TimerTable, Topology, TopologyOrigin};
+use super::{DataQuality, Job, JobWide, Place, TimerTable, Topology, TopologyOrigin};
 
 /// Microseconds between two iterations of a sample.
 const STEP: i64 = 10_000_000;
@@ -34,6 +34,7 @@ impl Job {
             quality: DataQuality::default(),
             moves: Vec::new(),
             reduced: None,
+            job_wide: JobWide::default(),
         }
     }
 

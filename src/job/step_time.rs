@@ -21,6 +21,11 @@ impl Job {
     /// job has none of the timers. Everything that asks how long a step took asks here.
     #[must_use]
     pub fn step_seconds(&self) -> (Option<StepMeasure>, Vec<f64>) {
+        if self.timer(INTERVAL_TIME).is_none()
+            && let Some(told) = self.job_wide.timer(INTERVAL_TIME)
+        {
+            return (Some(StepMeasure::IntervalTime), told.most.clone());
+        }
         let (measure, names) = timers(|name| self.timer(name).is_some());
         let tables: Vec<&TimerTable> = names.iter().filter_map(|name| self.timer(name)).collect();
         let seconds = match measure {

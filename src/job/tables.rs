@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::calls::CallTable;
+use super::job_wide::JobWide;
 use super::moves::Move;
 use super::quality::DataQuality;
 use super::reduced::Reduced;
@@ -39,6 +40,8 @@ pub struct Job {
     pub quality: DataQuality,
     /// What is known beside the tables where their columns put several iterations together.
     pub reduced: Option<Box<Reduced>>,
+    /// What is known of no single rank.
+    pub job_wide: JobWide,
 }
 
 impl Job {

@@ -48,6 +48,7 @@ impl Job {
             quality,
             moves: self.moves.clone(),
             reduced: None,
+            job_wide: self.job_wide.select(&inside),
         }
     }
 }
@@ -93,6 +94,7 @@ mod tests {
             },
             moves: Vec::new(),
             reduced: None,
+            job_wide: crate::job::JobWide::default(),
         };
         let range = "12-30".parse().expect("a range");
         let cut = job.window(range);

@@ -72,6 +72,9 @@ pub struct Summary {
     pub votes: Vec<RankVotes>,
     /// What was read, kept and left out.
     pub data_quality: DataQuality,
+    /// What the reader of the source noticed: what a log lacks, what was left out of it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// Where `--iterations auto` found several slow windows: each one's own summary; what stands beside is what they
     /// come to together.
     pub windows: Vec<Summary>,
@@ -97,6 +100,9 @@ pub struct WindowSummary {
     pub first_time: Option<String>,
     /// When the last iteration was over, UTC.
     pub last_time: Option<String>,
+    /// Whether the source printed them so.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub printed_means: bool,
     /// The asked iterations.
     pub asked_iterations: String,
     /// Iterations dropped at the beginning of every run.
@@ -304,6 +310,7 @@ impl Summary {
                 iterations_per_column: job.iterations_per_column(),
                 first_time: job.iteration_times.first().map(|&time| timestamp::format(time)),
                 last_time: job.iteration_times.last().map(|&time| timestamp::format(time)),
+                printed_means: job.reduced.as_ref().is_some_and(|reduced| reduced.printed),
                 asked_iterations: asked.iterations,
                 warmup: asked.warmup,
             },
@@ -315,6 +322,7 @@ impl Summary {
             algorithms: algorithms(job, verdict),
             votes: votes(job, verdict),
             data_quality: job.quality.clone(),
+            notes: job.job_wide.notes.clone(),
             windows: Vec::new(),
         }
     }

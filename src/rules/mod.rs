@@ -6,6 +6,7 @@
 pub mod classic;
 mod classic_comm;
 mod cost;
+mod job_wide;
 pub mod peer;
 mod unjudged;
 mod unplaced;
@@ -98,10 +99,12 @@ pub fn constants() -> Vec<&'static dyn Movable> {
 /// Gives a verdict on any job, however small or full of holes; `O(ranks x iterations)` and the algorithms' cost.
 #[must_use]
 pub fn judge(job: &Job, settings: &RulesSettings, algorithms: &[&'static dyn Algorithm]) -> Verdict {
-    let mut verdict = match settings {
+    let verdict = match settings {
+        _ if job.ranks.is_empty() => job_wide::judge(job),
         RulesSettings::Peer(settings) => cost::with_costs(job, peer::judge(job, settings, algorithms)),
         RulesSettings::Classic(settings) => classic::judge(job, settings, algorithms),
     };
+    let mut verdict = job_wide::add(job, verdict);
     for finding in &mut verdict.findings {
         finding.first_time = finding.first_iteration.and_then(|iteration| time_of(job, iteration));
         finding.last_time = finding.last_iteration.and_then(|iteration| time_of(job, iteration));

@@ -1,7 +1,8 @@
-//! Which rows keep every element of `metric_values`: those of `megatron_timers_trace` that tell of passes and transfers.
+//! Which rows keep every element of `metric_values`: those of `megatron_timers_trace` that tell of passes and transfers, and
+//! those of `megatron_timers_summary`.
 
 use super::rows::TextColumn;
-use crate::contract::metrics::TRACE;
+use crate::contract::metrics::{SUMMARY, TRACE};
 use crate::contract::timers::is_traced;
 
 /// A list of numbers for each row of a batch, one after the other; empty for a row whose list is not kept.
@@ -16,6 +17,12 @@ impl Lists {
     pub fn push(&mut self, elements: impl IntoIterator<Item = f64>) {
         self.elements.extend(elements);
         self.ends.push(self.elements.len());
+    }
+
+    /// Takes the lists from a row on away.
+    pub(super) fn truncate(&mut self, rows: usize) {
+        self.ends.truncate(rows);
+        self.elements.truncate(self.ends.last().copied().unwrap_or_default());
     }
 
     /// Number of rows whose lists were looked at.
@@ -37,6 +44,7 @@ impl Lists {
 /// Tells the rows of a batch that keep their lists.
 #[derive(Debug)]
 pub(super) struct KeepsLists {
+    summaries: Vec<bool>,
     metrics: Vec<bool>,
     timers: Vec<bool>,
 }
@@ -45,6 +53,7 @@ impl KeepsLists {
     /// Looks the batch's words up once.
     pub fn new(metric_name: &TextColumn, subname: &TextColumn) -> Self {
         Self {
+            summaries: metric_name.words.iter().map(|word| word == SUMMARY).collect(),
             metrics: metric_name.words.iter().map(|word| word == TRACE).collect(),
             timers: subname.words.iter().map(|word| is_traced(word)).collect(),
         }
@@ -52,19 +61,19 @@ impl KeepsLists {
 
     /// Whether any row can.
     pub fn any(&self) -> bool {
-        self.metrics.contains(&true) && self.timers.contains(&true)
+        self.summaries.contains(&true) || self.metrics.contains(&true) && self.timers.contains(&true)
     }
 
     /// Whether a row with these codes does.
     pub fn row(&self, metric: u32, timer: u32) -> bool {
         let of = |known: &[bool], code: u32| known.get(code as usize).copied().unwrap_or(false);
-        of(&self.metrics, metric) && of(&self.timers, timer)
+        of(&self.summaries, metric) || of(&self.metrics, metric) && of(&self.timers, timer)
     }
 }
 
 /// Whether a row read alone keeps its list.
 pub(super) fn keeps_list(metric: Option<&str>, timer: Option<&str>) -> bool {
-    metric == Some(TRACE) && timer.is_some_and(is_traced)
+    metric == Some(SUMMARY) || metric == Some(TRACE) && timer.is_some_and(is_traced)
 }
 
 /// The elements of an array written as text; one that is no number is NaN.

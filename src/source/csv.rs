@@ -1,13 +1,14 @@
 //! CSV and TSV with a header line, read row by row.
 
 use std::borrow::Cow;
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
-use std::path::{Path, PathBuf};
+use std::io::{Cursor, Read};
+use std::path::Path;
 
 use super::bounded::{Bounded, LONGEST};
 use super::calls::{all_of_text_array, keeps_list};
 use super::columns::Columns;
+use super::compressed;
+use super::discover::SourceFile;
 use super::error::SourceError;
 use super::rows::{Rows, TextColumn, first_of_text_array, integer_of_text};
 use super::timestamp;
@@ -17,16 +18,24 @@ use crate::contract::columns::{OPTIONAL, REQUIRED, STORED};
 ///
 /// # Errors
 /// A file that can't be read, is empty, or lacks a column.
-pub(super) fn open(path: &Path, delimiter: u8, columns: Columns) -> Result<CsvBatches, SourceError> {
-    let file = File::open(path).map_err(SourceError::io(path))?;
-    let length = file.metadata().map_err(SourceError::io(path))?.len();
-    if length == 0 {
+pub(super) fn open(file: &SourceFile, delimiter: u8, columns: Columns) -> Result<CsvBatches, SourceError> {
+    let path = file.path.as_path();
+    let mut input = compressed::open(file)?;
+    let mut head = Vec::new();
+    input
+        .by_ref()
+        .take(HEAD)
+        .read_to_end(&mut head)
+        .map_err(SourceError::io(path))?;
+    if head.is_empty() {
         return Err(SourceError::Empty(path.to_owned()));
     }
+    let delimiter = delimiter_of(&head, delimiter);
+    let input: Input = Box::new(Cursor::new(head).chain(input));
     let mut reader = csv::ReaderBuilder::new()
         .delimiter(delimiter)
         .buffer_capacity(1 << 18)
-        .from_reader(Bounded::new(file, LONGEST));
+        .from_reader(Bounded::new(input, LONGEST));
     let header = reader
         .headers()
         .map_err(|error| corrupt(path, "the header", &error))?
@@ -48,32 +57,65 @@ pub(super) fn open(path: &Path, delimiter: u8, columns: Columns) -> Result<CsvBa
         })?;
     }
     Ok(CsvBatches {
-        path: path.to_owned(),
+        file: file.clone(),
         columns,
         delimiter,
-        length,
         reader,
         required,
         optional: OPTIONAL.map(position),
         stored: STORED.map(|column| position(column).filter(|_| columns.all())),
+        begun: false,
         last: None,
         done: false,
     })
 }
 
+type Input = Box<dyn Read + Send>;
+
+/// Bytes in which the delimiter shows.
+const HEAD: u64 = 1 << 14;
+
+/// The byte between the fields of a header: that of the file's name, unless another one tells its columns apart.
+fn delimiter_of(head: &[u8], named: u8) -> u8 {
+    let header = head.split(|&byte| byte == b'\n').next().unwrap_or_default();
+    let tells = |delimiter: &u8| {
+        let mut fields = header.split(|byte| byte == delimiter);
+        fields.any(|field| {
+            let name = field.trim_ascii();
+            let quoted = name.strip_prefix(b"\"").and_then(|name| name.strip_suffix(b"\""));
+            quoted.unwrap_or(name) == b"metric_values"
+        })
+    };
+    [named, b',', b'\t', b';', b'|']
+        .into_iter()
+        .find(tells)
+        .unwrap_or(named)
+}
+
+/// Whether a record holds the types that ClickHouse's `WithNamesAndTypes` writes below the names.
+fn is_of_types(record: &csv::StringRecord, position: usize) -> bool {
+    record.get(position).is_some_and(|cell| {
+        let of = cell
+            .trim_start_matches("Nullable(")
+            .trim_start_matches("LowCardinality(");
+        of.starts_with("Array(") || of.starts_with("Float") || of == "String"
+    })
+}
+
 /// The batches of one file.
 pub(super) struct CsvBatches {
-    path: PathBuf,
+    file: SourceFile,
     columns: Columns,
     delimiter: u8,
-    length: u64,
-    reader: csv::Reader<Bounded<File>>,
+    reader: csv::Reader<Bounded<Input>>,
     /// Positions of [`REQUIRED`] in a record.
     required: [usize; REQUIRED.len()],
     /// Positions of [`OPTIONAL`] in a record.
     optional: [Option<usize>; OPTIONAL.len()],
     /// Positions of [`STORED`] in a record.
     stored: [Option<usize>; STORED.len()],
+    /// Whether a record was read.
+    begun: bool,
     /// Where the last record began, if all of it is stored.
     last: Option<csv::Position>,
     done: bool,
@@ -100,11 +142,14 @@ impl CsvBatches {
             let more = self
                 .reader
                 .read_record(&mut record)
-                .map_err(|error| corrupt(&self.path, &format!("line {line}"), &error))?;
+                .map_err(|error| corrupt(&self.file.path, &format!("line {line}"), &error))?;
             self.reader.get_mut().renew();
             if !more {
                 self.done = true;
                 break;
+            }
+            if !std::mem::replace(&mut self.begun, true) && is_of_types(&record, values) {
+                continue;
             }
             if all {
                 self.last = record.position().cloned();
@@ -125,7 +170,7 @@ impl CsvBatches {
             rows.iteration.push(cell(iteration).and_then(integer_of_text));
             let first = cell(values).map_or(Ok(None), first_of_text_array).map_err(|reason| {
                 let line = record.position().map_or(0, csv::Position::line);
-                SourceError::corrupt(&self.path, format!("line {line}, column `metric_values`"), reason)
+                SourceError::corrupt(&self.file.path, format!("line {line}, column `metric_values`"), reason)
             })?;
             rows.value.push(first);
             let list = cell(values).filter(|_| all || keeps_list(name.as_deref(), subname.as_deref()));
@@ -141,7 +186,7 @@ impl CsvBatches {
                 }
             }
         }
-        if all && self.reader.position().byte() >= self.length {
+        if all && self.done && !self.file.is_stdin() {
             self.check_end()?;
         }
         Ok(rows)
@@ -152,19 +197,19 @@ impl CsvBatches {
     fn check_end(&mut self) -> Result<(), SourceError> {
         let Some(last) = self.last.take() else { return Ok(()) };
         let mut tail = Vec::new();
-        File::open(&self.path)
-            .and_then(|mut file| {
-                file.seek(SeekFrom::Start(last.byte()))?;
-                file.read_to_end(&mut tail)
-            })
-            .map_err(SourceError::io(&self.path))?;
+        compressed::open(&self.file).and_then(|mut input| {
+            let skipped = std::io::copy(&mut input.by_ref().take(last.byte()), &mut std::io::sink());
+            skipped
+                .and_then(|_| input.read_to_end(&mut tail))
+                .map_err(SourceError::io(&self.file.path))
+        })?;
         if ends_whole(&tail, self.delimiter) {
             return Ok(());
         }
         let reason = "the file breaks off in this line, or lacks the line break at its end; export it again, or add \
                       the line break if the line is whole";
         Err(SourceError::corrupt(
-            &self.path,
+            &self.file.path,
             format!("line {}", last.line()),
             reason,
         ))

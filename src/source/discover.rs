@@ -4,8 +4,12 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use super::compressed;
 use super::error::SourceError;
+use super::logs::nodes::NodeMap;
+use super::logs::{Sniffed, holds_a_log, sniff};
 use walkdir::{DirEntry, WalkDir};
 
 /// How a file holds its rows.
@@ -22,6 +26,8 @@ pub enum Format {
     Ndjson,
     /// Arrow IPC, file or stream.
     Arrow,
+    /// What a training program printed.
+    Log,
 }
 
 /// One file to read; [`SourceFile::STDIN`] stands for standard input.
@@ -31,11 +37,23 @@ pub struct SourceFile {
     pub path: PathBuf,
     /// What it holds.
     pub format: Format,
+    /// Which rank runs on which node, for logs, which don't say.
+    pub nodes: Option<Arc<NodeMap>>,
 }
 
 impl SourceFile {
-    /// The path that stands for NDJSON on standard input.
+    /// The path that stands for standard input.
     pub const STDIN: &'static str = "-";
+
+    /// A file whose format is known.
+    #[must_use]
+    pub fn new(path: PathBuf, format: Format) -> Self {
+        Self {
+            path,
+            format,
+            nodes: None,
+        }
+    }
 
     /// Whether the rows come from standard input.
     #[must_use]
@@ -54,7 +72,7 @@ struct Known {
 }
 
 /// Every format: a row here, its [`Format`] and an arm in [`scan()`](super::scan()) make a new one.
-const FORMATS: [Known; 5] = [
+const FORMATS: [Known; 6] = [
     Known {
         format: Format::Parquet,
         endings: &["parquet", "pq"],
@@ -79,6 +97,11 @@ const FORMATS: [Known; 5] = [
         format: Format::Arrow,
         endings: &["arrow", "arrows", "ipc", "feather"],
         first_bytes: &[b"ARROW1", &[0xff; 4]],
+    },
+    Known {
+        format: Format::Log,
+        endings: &["log", "out", "err"],
+        first_bytes: &[],
     },
 ];
 
@@ -114,10 +137,8 @@ pub fn discover(names: &[PathBuf]) -> Result<Discovered, SourceError> {
     let mut found = Discovered::default();
     for name in names {
         if name == Path::new(SourceFile::STDIN) {
-            found.files.push(SourceFile {
-                path: name.clone(),
-                format: Format::Ndjson,
-            });
+            let head = compressed::peek_stdin().map_err(SourceError::io(name))?;
+            found.files.push(SourceFile::new(name.clone(), of_stdin(&head)));
             continue;
         }
         match (std::fs::metadata(name), name.to_str()) {
@@ -143,13 +164,11 @@ pub fn discover(names: &[PathBuf]) -> Result<Discovered, SourceError> {
 
 fn add_named(path: &Path, found: &mut Discovered) -> Result<(), SourceError> {
     let format = match by_ending(path) {
+        Some(Format::Log) => by_content(path, true)?,
         Some(format) => format,
-        None => by_first_bytes(path)?,
+        None => by_content(path, false)?,
     };
-    found.files.push(SourceFile {
-        path: path.to_owned(),
-        format,
-    });
+    found.files.push(SourceFile::new(path.to_owned(), format));
     Ok(())
 }
 
@@ -211,7 +230,8 @@ fn add_pattern(pattern: &str, found: &mut Discovered) -> Result<(), SourceError>
 fn add_if_known(path: PathBuf, found: &mut Discovered) {
     match by_ending(&path) {
         Some(Format::Csv { delimiter }) if is_another_table(&path, delimiter) => found.passed_over.push(path),
-        Some(format) => found.files.push(SourceFile { path, format }),
+        Some(Format::Log) if !is_a_log(&path) => found.passed_over.push(path),
+        Some(format) => found.files.push(SourceFile::new(path, format)),
         None => found.passed_over.push(path),
     }
 }
@@ -230,7 +250,9 @@ fn is_result(folder: &Path) -> bool {
 /// A CSV whose header names neither metrics nor their values is a table of something else: nobody named it. One that lacks
 /// another column is meant, and refused.
 fn is_another_table(path: &Path, delimiter: u8) -> bool {
-    let Ok(file) = File::open(path) else { return false };
+    let Ok(file) = compressed::open(&SourceFile::new(path.to_owned(), Format::Csv { delimiter })) else {
+        return false;
+    };
     let mut reader = csv::ReaderBuilder::new()
         .delimiter(delimiter)
         .from_reader(file.take(LONGEST_HEADER));
@@ -241,27 +263,86 @@ fn is_another_table(path: &Path, delimiter: u8) -> bool {
     !header.is_empty() && !names("metric_name") && !names("metric_values")
 }
 
+/// The format that a name promises; what the file is packed with is no part of it.
 fn by_ending(path: &Path) -> Option<Format> {
-    let ending = path.extension()?.to_str()?.to_ascii_lowercase();
-    let known = FORMATS.iter().find(|known| known.endings.contains(&ending.as_str()))?;
+    let name = path.file_name()?.to_str()?.to_ascii_lowercase();
+    let (stem, ending) = name.rsplit_once('.')?;
+    let ending = if compressed::ENDINGS.contains(&ending) {
+        stem.rsplit_once('.')?.1
+    } else {
+        ending
+    };
+    let known = FORMATS.iter().find(|known| known.endings.contains(&ending))?;
     Some(known.format)
 }
 
-fn by_first_bytes(path: &Path) -> Result<Format, SourceError> {
-    let mut head = Vec::new();
-    File::open(path)
-        .and_then(|file| file.take(16).read_to_end(&mut head))
-        .map_err(SourceError::io(path))?;
-    if head.is_empty() {
+/// Bytes in which a log shows that it is one.
+const LOG_HEAD: usize = 1 << 20;
+
+/// The format of a file that was named outright, by its content. `log` says that its name promises one.
+fn by_content(path: &Path, log: bool) -> Result<Format, SourceError> {
+    let head = compressed::head(&SourceFile::new(path.to_owned(), Format::Log), LOG_HEAD)?;
+    let bytes = &head.bytes;
+    if bytes.is_empty() && head.packing.is_none() {
         return Err(SourceError::Empty(path.to_owned()));
     }
-    let begins = |known: &&Known| known.first_bytes.iter().any(|bytes| head.starts_with(bytes));
-    let known = FORMATS.iter().find(begins).ok_or_else(|| SourceError::WrongFormat {
+    let wrong = |expected, advice: String| SourceError::WrongFormat {
         path: path.to_owned(),
-        expected: "recognisable",
-        advice: format!("give it one of the endings {} if it is one", known_endings()),
-    })?;
-    Ok(known.format)
+        expected,
+        advice,
+    };
+    let begins = |known: &&Known| known.first_bytes.iter().any(|magic| bytes.starts_with(magic));
+    // A log may begin with the dictionary that a program prints first.
+    let known = FORMATS
+        .iter()
+        .find(begins)
+        .filter(|known| !(log && known.format == Format::Ndjson));
+    if let Some(known) = known {
+        return Ok(known.format);
+    }
+    let unread = [(&b"ORC"[..], "Apache ORC"), (b"Obj\x01", "Apache Avro")];
+    if let Some((_, name)) = unread.iter().find(|(magic, _)| bytes.starts_with(magic)) {
+        let advice = format!("{name} is not read; write it as Parquet, with Spark, DuckDB or pyarrow");
+        return Err(wrong("readable", advice));
+    }
+    match sniff(bytes) {
+        Sniffed::Html => Err(wrong(
+            "log",
+            "it is an HTML page; was a sign-in page saved in its place?".to_owned(),
+        )),
+        Sniffed::Binary => {
+            let advice = format!(
+                "it holds bytes that are no text; give it one of the endings {} if it is one",
+                known_endings()
+            );
+            Err(wrong("recognisable", advice))
+        }
+        // What is longer than was looked at may still be one.
+        Sniffed::Text if log || !head.all || holds_a_log(bytes) => Ok(Format::Log),
+        Sniffed::Text => {
+            let advice = format!("give it one of the endings {} if it is one", known_endings());
+            Err(wrong("recognisable", advice))
+        }
+    }
+}
+
+/// Whether a file that nobody named is a log of a training program.
+fn is_a_log(path: &Path) -> bool {
+    let head = compressed::head(&SourceFile::new(path.to_owned(), Format::Log), LOG_HEAD);
+    head.is_ok_and(|head| sniff(&head.bytes) == Sniffed::Text && holds_a_log(&head.bytes))
+}
+
+/// The format of standard input by its first bytes.
+fn of_stdin(head: &[u8]) -> Format {
+    if head.trim_ascii_start().starts_with(b"{") || head.trim_ascii().is_empty() {
+        return Format::Ndjson;
+    }
+    let header = head.split(|&byte| byte == b'\n').next().unwrap_or_default();
+    let has = |column: &[u8]| memchr::memmem::find(header, column).is_some();
+    if has(b"metric_name") && has(b"metric_values") {
+        return Format::Csv { delimiter: b',' };
+    }
+    Format::Log
 }
 
 #[cfg(test)]

@@ -131,6 +131,7 @@ pub(super) fn rows_from(path: &Path, source: &dyn ColumnSource, columns: Columns
         attributes: stored("attributes")?,
         value,
         calls,
+        notes: Vec::new(),
     })
 }
 

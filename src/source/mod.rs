@@ -1,4 +1,4 @@
-//! Where rows come from: files of `megatron_metrics` in four formats, read in batches that a [`Scan`] digests.
+//! Where rows come from: files of `megatron_metrics` in several formats and logs of training programs, read in batches that a [`Scan`] digests.
 //!
 //! In: paths, or a server's address. Out: [`Rows`]. May use: `contract`.
 //!
@@ -11,13 +11,16 @@ mod bounded;
 mod calls;
 pub mod clickhouse;
 mod columns;
+mod compressed;
 mod csv;
 mod decode;
 mod discover;
 mod error;
 pub mod fate;
+pub mod formats;
 mod frame;
 pub(crate) mod guard;
+pub mod logs;
 mod messages;
 mod ndjson;
 mod numbers;
@@ -26,6 +29,7 @@ mod parquet;
 mod rows;
 mod scan;
 pub mod timestamp;
+mod write;
 
 pub use calls::Lists;
 pub use columns::Columns;
@@ -36,3 +40,4 @@ pub use numbers::Numbers;
 pub use rows::{Rows, TextColumn};
 pub use scan::{Need, PartStatistics, Scan, scan};
 pub use timestamp::Micros;
+pub use write::{WrittenRows, write_parquet};

@@ -1,7 +1,6 @@
 //! NDJSON (ClickHouse's `JSONEachRow`) from a file or standard input, read line by line.
 
 use std::borrow::Cow;
-use std::fs::File;
 use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::path::PathBuf;
 
@@ -12,6 +11,7 @@ use super::attributes;
 use super::bounded::LONGEST;
 use super::calls::{all_of_text_array, keeps_list};
 use super::columns::Columns;
+use super::compressed;
 use super::discover::SourceFile;
 use super::error::SourceError;
 use super::rows::{Rows, TextColumn, first_of_text_array, integer_of_text, whole};
@@ -26,15 +26,15 @@ const BYTE_ORDER_MARK: char = '\u{feff}';
 /// # Errors
 /// A file that can't be read or is empty.
 pub(super) fn open(file: &SourceFile, columns: Columns) -> Result<NdjsonBatches, SourceError> {
-    let input: Box<dyn BufRead> = if file.is_stdin() {
-        Box::new(BufReader::new(std::io::stdin()))
-    } else {
-        let opened = File::open(&file.path).map_err(SourceError::io(&file.path))?;
-        if opened.metadata().map_err(SourceError::io(&file.path))?.len() == 0 {
+    if !file.is_stdin() {
+        let length = std::fs::metadata(&file.path)
+            .map_err(SourceError::io(&file.path))?
+            .len();
+        if length == 0 {
             return Err(SourceError::Empty(file.path.clone()));
         }
-        Box::new(BufReader::with_capacity(1 << 18, opened))
-    };
+    }
+    let input = BufReader::with_capacity(1 << 18, compressed::open(file)?);
     Ok(NdjsonBatches {
         path: file.path.clone(),
         columns,
@@ -49,7 +49,7 @@ pub(super) fn open(file: &SourceFile, columns: Columns) -> Result<NdjsonBatches,
 pub(super) struct NdjsonBatches {
     path: PathBuf,
     columns: Columns,
-    input: Box<dyn BufRead>,
+    input: BufReader<Box<dyn Read + Send>>,
     line: u64,
     buffer: String,
     done: bool,
@@ -84,6 +84,30 @@ struct StoredLine<'a> {
     cluster: Option<Cow<'a, str>>,
     #[serde(borrow)]
     attributes: Option<&'a RawValue>,
+}
+
+/// The line with null for each `NaN` and `Infinity` outside of its strings, as Python writes them; `None` where it has none.
+fn without_bare_numbers(line: &str) -> Option<String> {
+    const WORDS: [&str; 4] = ["NaN", "-Infinity", "Infinity", "nan"];
+    let mut text = String::with_capacity(line.len());
+    let (mut rest, mut in_string, mut found) = (line, false, false);
+    while let Some(letter) = rest.chars().next() {
+        let word = WORDS.into_iter().find(|word| !in_string && rest.starts_with(word));
+        if let Some(word) = word {
+            text.push_str("null");
+            found = true;
+            rest = &rest[word.len()..];
+            continue;
+        }
+        let length = match letter {
+            '\\' if in_string => 1 + rest[1..].chars().next().map_or(0, char::len_utf8),
+            _ => letter.len_utf8(),
+        };
+        in_string ^= letter == '"';
+        text.push_str(&rest[..length]);
+        rest = &rest[length..];
+    }
+    found.then_some(text)
 }
 
 /// A number, or a number or time in quotes.
@@ -161,7 +185,14 @@ impl NdjsonBatches {
             let reason = "it is no JSON object; columns are read by name only, as JSONEachRow writes them";
             return Err(SourceError::corrupt(&self.path, self.place(), reason));
         }
-        let line: Line = serde_json::from_str(&self.buffer).map_err(|error| self.no_row(&error))?;
+        let mended;
+        let (line, text): (Line, &str) = match serde_json::from_str(&self.buffer) {
+            Ok(line) => (line, &self.buffer),
+            Err(error) => {
+                mended = without_bare_numbers(&self.buffer).ok_or_else(|| self.no_row(&error))?;
+                (serde_json::from_str(&mended).map_err(|_| self.no_row(&error))?, &mended)
+            }
+        };
         let there = [
             line.timestamp.is_some(),
             line.job.is_some(),
@@ -199,7 +230,7 @@ impl NdjsonBatches {
             column.push(line.rerun_uuid.as_deref());
         }
         if let (Some(cluster), Some(attributes)) = (&mut rows.cluster, &mut rows.attributes) {
-            let line: StoredLine = serde_json::from_str(&self.buffer).map_err(|error| self.no_row(&error))?;
+            let line: StoredLine = serde_json::from_str(text).map_err(|error| self.no_row(&error))?;
             cluster.push(line.cluster.as_deref());
             let text = line.attributes.map(attributes::text_of).transpose();
             let text = text.map_err(|reason| {

@@ -21,6 +21,12 @@ impl<T: Copy + Default> Numbers<T> {
         self.cells.push(cell.unwrap_or_default());
     }
 
+    /// Takes the cells from a row on away.
+    pub(super) fn truncate(&mut self, rows: usize) {
+        self.cells.truncate(rows);
+        self.missing.truncate(rows);
+    }
+
     /// The cell of a row, `None` where it is missing and beyond the end.
     #[must_use]
     pub fn get(&self, row: usize) -> Option<T> {

@@ -94,6 +94,8 @@ pub struct Rows {
     pub cluster: Option<TextColumn>,
     /// What the writer told besides, JSON mostly; only where [`Columns::Stored`](super::Columns::Stored) are read.
     pub attributes: Option<TextColumn>,
+    /// What the reader noticed of its source, a sentence each; with the last batch.
+    pub notes: Vec<String>,
 }
 
 impl Rows {
@@ -107,6 +109,25 @@ impl Rows {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Takes the rows from one on away.
+    pub(super) fn truncate(&mut self, rows: usize) {
+        self.timestamp.truncate(rows);
+        self.rank.truncate(rows);
+        self.iteration.truncate(rows);
+        self.value.truncate(rows);
+        self.calls.truncate(rows);
+        let optional = [
+            &mut self.node,
+            &mut self.rerun_uuid,
+            &mut self.cluster,
+            &mut self.attributes,
+        ];
+        let texts = [&mut self.job, &mut self.metric_name, &mut self.subname].into_iter();
+        for column in texts.chain(optional.into_iter().flatten()) {
+            column.codes.truncate(rows);
+        }
     }
 
     /// Whether all columns are of one length, as they are in anything but a damaged file.

@@ -10,7 +10,7 @@ use super::error::SourceError;
 use super::guard::guarded;
 use super::rows::Rows;
 use super::timestamp::Micros;
-use super::{arrow, csv, ndjson, parquet};
+use super::{arrow, csv, logs, ndjson, parquet};
 
 /// Decoded bytes that are read at once, over all threads; a single part may be larger.
 const BYTES_IN_FLIGHT: usize = 256 << 20;
@@ -120,17 +120,17 @@ pub fn scan<S: Scan>(files: &[SourceFile], scan: &mut S, progress: &dyn Fn(u64))
                 }
             }
             Format::Csv { delimiter } => {
-                drain(
-                    file,
-                    csv::open(&file.path, delimiter, columns)?,
-                    scan,
-                    &mut passed,
-                    progress,
-                )?;
+                drain(file, csv::open(file, delimiter, columns)?, scan, &mut passed, progress)?;
             }
             Format::Ndjson => drain(file, ndjson::open(file, columns)?, scan, &mut passed, progress)?,
             Format::Arrow => drain(file, arrow::open(&file.path, columns)?, scan, &mut passed, progress)?,
+            Format::Log => {}
         }
+    }
+    // Logs are parts of one job: which run a line is of shows from those before.
+    let logs: Vec<&SourceFile> = files.iter().filter(|file| file.format == Format::Log).collect();
+    if let Some(first) = logs.first() {
+        drain(first, logs::open(&logs, columns)?, scan, &mut passed, progress)?;
     }
     Ok(())
 }

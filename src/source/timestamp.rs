@@ -9,12 +9,33 @@ pub type Micros = i64;
 /// 1e11 seconds are the year 5138, 1e11 milliseconds the year 1973: no training job lies in both readings.
 const SECONDS_LIMIT: f64 = 1e11;
 
-/// Reads RFC 3339, `YYYY-MM-DD[ T]HH:MM:SS[.fraction]` (UTC), `YYYY-MM-DD` (midnight UTC) or epoch seconds.
+/// Reads RFC 3339, `YYYY-MM-DD[ T]HH:MM:SS[.fraction]` (UTC, also as [`usual`] forms), `YYYY-MM-DD` (midnight UTC) or epoch seconds.
 ///
 /// `None` when the text is none of these.
 #[must_use]
 pub fn parse(text: &str) -> Option<Micros> {
     let text = text.trim();
+    plain(text).or_else(|| plain(&usual(text)))
+}
+
+/// The forms that DuckDB, pandas and loggers write, in that of a table: ` UTC`, `+08`, `,123`, `2025/04/28`.
+fn usual(text: &str) -> String {
+    let text = text
+        .strip_suffix(" UTC")
+        .or_else(|| text.strip_suffix('Z'))
+        .unwrap_or(text);
+    let mut usual = text.replace(',', ".").replace('/', "-");
+    let zone = usual.len().checked_sub(3).and_then(|at| usual.get(at..));
+    let is_zone = zone.is_some_and(|zone| {
+        zone.starts_with(['+', '-']) && zone[1..].bytes().all(|byte| byte.is_ascii_digit()) && usual.contains(':')
+    });
+    if is_zone {
+        usual.push_str(":00");
+    }
+    usual
+}
+
+fn plain(text: &str) -> Option<Micros> {
     if let Ok(number) = text.parse::<f64>() {
         return from_epoch(number);
     }
@@ -73,6 +94,12 @@ mod tests {
             "2026-03-01 08:00:00",
             "2026-03-01 08:00:00+00:00",
             "2026-03-01T08:00:00.000",
+            "2026-03-01 08:00:00+00",
+            "2026-03-01 16:00:00+08",
+            "2026-03-01 08:00:00 UTC",
+            "2026-03-01 08:00:00Z",
+            "2026-03-01 08:00:00,000",
+            "2026/03/01 08:00:00",
             "1772352000",
             "1772352000.0",
             "1772352000000",

@@ -25,6 +25,10 @@ pub enum FindingKind {
     Transient,
     /// A step that took far longer than its neighbours on all ranks.
     Stall,
+    /// Steps that were slow, where the input tells nothing of single ranks.
+    SlowSteps,
+    /// Ranks that another program's report names: its word, not compared here.
+    Candidate,
 }
 
 impl FindingKind {
@@ -41,6 +45,8 @@ impl FindingKind {
             Self::Suspect => "suspect",
             Self::Transient => "transient",
             Self::Stall => "stall",
+            Self::SlowSteps => "slow-steps",
+            Self::Candidate => "candidate",
         }
     }
 
@@ -49,7 +55,9 @@ impl FindingKind {
     pub fn is_fault(self) -> bool {
         match self {
             Self::SlowRank | Self::OneOfGroup | Self::SlowNetwork | Self::SlowLink | Self::JobWide => true,
-            Self::Imbalance | Self::Suspect | Self::Transient | Self::Stall => false,
+            Self::Imbalance | Self::Suspect | Self::Transient | Self::Stall | Self::SlowSteps | Self::Candidate => {
+                false
+            }
         }
     }
 }

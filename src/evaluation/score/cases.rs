@@ -136,10 +136,7 @@ impl Case {
                 // A label that can't be read was told before.
                 let truth = self.truth.as_ref().ok().and_then(Clone::clone);
                 let truth = truth.ok_or_else(|| SourceError::NoRows("the job has no label".to_owned()))?;
-                let file = SourceFile {
-                    path: path.clone(),
-                    format: Format::Parquet,
-                };
+                let file = SourceFile::new(path.clone(), Format::Parquet);
                 let selection = selection(&self.name, truth.warmup);
                 Ok((load(&[file], &selection, &|_| ())?, truth))
             }

@@ -301,6 +301,7 @@ fn assemble(
             counts: columns.map(<[i64]>::len).collect(),
             sums,
             steps,
+            printed: false,
         })
     });
     Ok(Job { reduced, ..job })

@@ -100,6 +100,12 @@ impl Topology {
         flags: &TopologyFlags,
         timers: &[TimerTable],
     ) -> Result<Resolved, TopologyError> {
+        if ranks.is_empty() {
+            return Ok(Resolved {
+                topology: Self::unknown(ranks),
+                not_placed: 0,
+            });
+        }
         let rows = Positions::new(positions);
         if rows.is_empty() && flags.is_empty() {
             let mut topology = inferred::infer(ranks, timers).unwrap_or_else(|| Self::unknown(ranks));

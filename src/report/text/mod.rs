@@ -93,8 +93,13 @@ fn lines_and_blocks(summary: &Summary) -> Result<String, WriteError> {
         line(
             "reduced",
             &format_args!(
-                "each {} iterations put together on the server",
-                window.iterations_per_column
+                "each {} iterations {}",
+                window.iterations_per_column,
+                if window.printed_means {
+                    "printed as their mean"
+                } else {
+                    "put together on the server"
+                }
             ),
         );
     }
@@ -117,6 +122,9 @@ fn lines_and_blocks(summary: &Summary) -> Result<String, WriteError> {
         .map(|(name, count)| format!("{name} {count}"))
         .collect();
     line("data_quality", &counts.join(", "));
+    for note in &summary.notes {
+        line("note", note);
+    }
     if summary.windows.is_empty() {
         for finding in &summary.findings {
             out += &block(finding)?;
