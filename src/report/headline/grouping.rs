@@ -52,7 +52,7 @@ fn can_be_put_together(finding: &Finding) -> bool {
         | FindingKind::Transient
         | FindingKind::Stall => true,
         FindingKind::SlowNetwork | FindingKind::SlowLink => true,
-        FindingKind::JobWide | FindingKind::Imbalance => false,
+        FindingKind::JobWide | FindingKind::Imbalance | FindingKind::SlowSteps | FindingKind::Candidate => false,
     };
     of_ranks && finding.shape != Shape::Level
 }
