@@ -357,7 +357,7 @@ fn blocks_without_iteration_lines_are_numbered_and_said_to_be() {
     let log = workdir.file("a.log", log);
     assert_eq!(cell(&import(&workdir, &log), "forward-compute", -1, 3), [0.30025]);
     let ran = workdir
-        .run(&["analyze", &log, "--no-files", "--warmup", "0"])
+        .run(&["analyze", &log, "--no-files", "--warmup", "0", "-v"])
         .succeeded();
     assert!(
         ran.stdout.contains("timer blocks have no iteration line") && ran.stdout.contains("status: cannot-tell"),

@@ -38,7 +38,7 @@ pub struct DataQuality {
     /// `megatron_parallel_group_rank` rows: they give the topology.
     pub group_rows: u64,
     /// Rows of reports that name ranks: they give candidates.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub report_rows: u64,
     /// Rows with another metric name.
     pub other_metrics: u64,

@@ -73,7 +73,7 @@ pub struct Summary {
     /// What was read, kept and left out.
     pub data_quality: DataQuality,
     /// What the reader of the source noticed: what a log lacks, what was left out of it.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
     /// Where `--iterations auto` found several slow windows: each one's own summary; what stands beside is what they
     /// come to together.
@@ -101,7 +101,7 @@ pub struct WindowSummary {
     /// When the last iteration was over, UTC.
     pub last_time: Option<String>,
     /// Whether the source printed them so.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub printed_means: bool,
     /// The asked iterations.
     pub asked_iterations: String,
@@ -344,7 +344,8 @@ fn last_iteration(job: &Job) -> i64 {
 fn timers(verdict: &Verdict) -> Vec<TimerSummary> {
     let summary = |timer: &crate::features::TimerVerdict| {
         let means = || timer.features.ranks.iter().flatten().map(|[_, _, _, mean]| *mean);
-        let known = |seconds: f64| Some(seconds).filter(|seconds| seconds.is_finite());
+        // To the nanosecond: a server adds up in another order.
+        let known = |seconds: f64| Some((seconds * 1e9).round() / 1e9).filter(|seconds| seconds.is_finite());
         TimerSummary {
             timer: timer.features.timer.clone(),
             ranks: timer.features.covered(),
