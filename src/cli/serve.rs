@@ -26,7 +26,7 @@ use crate::source::Micros;
 /// Arguments of `serve`.
 #[derive(Debug, Args)]
 pub struct ServeArgs {
-    /// Address and port to listen at; any but this machine's own (127.0.0.1, [::1]) needs --token-file
+    /// Address and port to listen at; any but this machine's own (127.0.0.1, ::1) needs --token-file
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
     /// Folder that keeps the registered jobs, what is known of them and the verdicts

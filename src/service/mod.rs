@@ -5,8 +5,8 @@
 //! not its folders.
 //!
 //! Data flows [`feed`] (new iterations of all jobs) -> [`watched`] (one job: its states) -> [`watcher`] (all jobs, kept in
-//! [`state`]) -> [`analysis`] (slow windows through `analyze`) -> [`alerts`]. [`http`] shows it: [`answers`], [`prometheus`],
-//! [`page`], [`openapi`].
+//! [`state`]) -> [`analysis`] (slow windows through `analyze`) -> [`alerts`]. [`http`] shows it: [`answers`], `prometheus`,
+//! `page`, `openapi`.
 
 pub mod alerts;
 pub mod analysis;

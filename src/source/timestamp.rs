@@ -9,7 +9,7 @@ pub type Micros = i64;
 /// 1e11 seconds are the year 5138, 1e11 milliseconds the year 1973: no training job lies in both readings.
 const SECONDS_LIMIT: f64 = 1e11;
 
-/// Reads RFC 3339, `YYYY-MM-DD[ T]HH:MM:SS[.fraction]` (UTC, also as [`usual`] forms), `YYYY-MM-DD` (midnight UTC) or epoch seconds.
+/// Reads RFC 3339, `YYYY-MM-DD[ T]HH:MM:SS[.fraction]` (UTC, also as `usual` forms), `YYYY-MM-DD` (midnight UTC) or epoch seconds.
 ///
 /// `None` when the text is none of these.
 #[must_use]

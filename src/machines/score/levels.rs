@@ -7,7 +7,7 @@
 //!   burst leaves noise there, a fault its level.
 //! * It must be different: large beside what the other machines' levels of the same length lie apart by ([`super::peers`]).
 //! * It must be new: as far, or nearly, from the machine's own level outside of the stretch. A machine that differs in the
-//!   whole window must do so [`OLD_FACTOR`] times as strongly: it may be built so.
+//!   whole window must do so `OLD_FACTOR` times as strongly: it may be built so.
 //! * It must last: at nearly all times of the stretch the deviation has the same sign and at least a third of the size.
 //!
 //! Level over scale is Student distributed on a healthy machine when levels are normal. Its tail is multiplied by the number
