@@ -25,6 +25,7 @@ mod pages;
 mod parquet;
 mod rows;
 mod scan;
+mod thrift;
 pub mod timestamp;
 
 pub use calls::Lists;
