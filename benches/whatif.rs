@@ -7,8 +7,13 @@ mod measured;
 use std::error::Error;
 use std::path::Path;
 use std::process::Command;
+use std::time::Instant;
 
 use mt_detector::evaluation::simulate::{Scenario, faults::RankFactor, write_job};
+use mt_detector::job::{Selection, load};
+use mt_detector::rules::{RulesSettings, judge};
+use mt_detector::source::discover;
+use mt_detector::whatif::timers::{Asked, Fault, Target, what_if};
 use polars::prelude::*;
 
 /// Copies of a trace's replicas.
@@ -52,13 +57,28 @@ fn main() -> Result<(), Box<dyn Error>> {
                 .args(["analyze", "--no-files", "--format", "json"])
                 .arg(&path),
         )?;
+        let (analysing, replaying) = parts(&path)?;
         let calls = if trace { "with calls" } else { "sums" };
         println!(
-            "| analyze, {ranks} ranks, {calls} | {rows} | {:.2} | {:.0} |",
+            "| analyze, {ranks} ranks, {calls} (all rules {analysing:.2} s, of which the replay {replaying:.2} s) | {rows} | \
+             {:.2} | {:.0} |",
             run.seconds, run.megabytes
         );
     }
     Ok(())
+}
+
+/// Seconds that the rules take on a job, and what the replay of it alone does.
+fn parts(path: &Path) -> Result<(f64, f64), Box<dyn Error>> {
+    let found = discover(&[path.to_owned()])?;
+    let job = load(&found.files, &Selection::default(), &|_| ())?;
+    let began = Instant::now();
+    drop(judge(&job, &RulesSettings::default(), &[]));
+    let analysing = began.elapsed().as_secs_f64();
+    let fault = Fault::lasting(Target::Computing(vec![5]));
+    let began = Instant::now();
+    drop(what_if(&job, &[fault], Asked::default()));
+    Ok((analysing, began.elapsed().as_secs_f64()))
 }
 
 /// Writes a trace with more replicas and gives its number of rows.

@@ -98,6 +98,47 @@ impl Building {
     }
 }
 
+/// Puts several things in their places, one after the other, in a step that an interrupt can't tear; what was there goes. Each of
+/// them is whole or the earlier one, also where the program is killed in between.
+///
+/// # Errors
+/// The operating system's refusal, or a place where something else than a plain file is.
+pub fn put_files<const N: usize>(files: [(Building, &Path); N]) -> Result<()> {
+    for (_, place) in &files {
+        check_plain(place)?;
+    }
+    interrupt::undisturbed(|| {
+        for (file, place) in &files {
+            take_over(&file.path, place)?;
+        }
+        interrupt::farewell(DONE);
+        Ok(())
+    })
+}
+
+/// Writes a file whole or not at all. Where a device or a pipe is, it is written to.
+///
+/// # Errors
+/// The operating system's refusal.
+pub fn write_file(place: &Path, bytes: &[u8]) -> Result<()> {
+    let is_open = fs::metadata(place).is_ok_and(|found| !found.is_file() && !found.is_dir());
+    if is_open || fs::symlink_metadata(place).is_ok_and(|found| found.is_symlink()) {
+        return fs::write(place, bytes);
+    }
+    let parent = place.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let file = Building::file(parent.unwrap_or_else(|| Path::new(".")))?;
+    fs::write(file.path(), bytes)?;
+    put_files([(file, place)])
+}
+
+/// Only plain files are replaced: no link, device, pipe or folder.
+fn check_plain(place: &Path) -> Result<()> {
+    match fs::symlink_metadata(place) {
+        Ok(found) if !found.is_file() => Err(Error::new(ErrorKind::AlreadyExists, "what is there is no plain file")),
+        _ => Ok(()),
+    }
+}
+
 impl Drop for Building {
     fn drop(&mut self) {
         remove(&self.path);

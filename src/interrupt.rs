@@ -115,13 +115,6 @@ pub fn remove_on_interrupt(path: &Path) -> Unfinished {
 #[derive(Debug)]
 pub struct Unfinished(PathBuf);
 
-impl Unfinished {
-    /// Runs the last step, which an interrupt can't tear.
-    pub fn finish<T>(self, last_step: impl FnOnce() -> T) -> T {
-        undisturbed(last_step)
-    }
-}
-
 impl Drop for Unfinished {
     fn drop(&mut self) {
         building().retain(|path| *path != self.0);

@@ -417,6 +417,25 @@ mod signals {
     }
 
     #[test]
+    fn a_simulated_job_is_whole_whatever_ends_the_program() {
+        let workdir = Workdir::new();
+        let args = ["simulate", "--out", ".", "--job", "s", "--iterations", "12", "--force"];
+        let began = Instant::now();
+        workdir.run(&args).succeeded();
+        let whole = began.elapsed();
+        let files = ["s.parquet", "labels.json"];
+        let read = || files.map(|name| fs::read(workdir.path(name)).expect("a file"));
+        let expected = read();
+        for round in 0..2 * rounds() {
+            let child = started(&workdir, &args);
+            std::thread::sleep(moment(round, whole));
+            signal(&child, if round % 2 == 0 { "-KILL" } else { "-TERM" });
+            child.wait_with_output().expect("it ends");
+            assert!(read() == expected, "round {round}");
+        }
+    }
+
+    #[test]
     fn a_first_result_is_there_whole_or_not_at_all() {
         let workdir = Workdir::new();
         workdir.file("a.ndjson", slow_rank_5("j"));
@@ -481,6 +500,104 @@ mod signals {
             );
         }
     }
+}
+
+#[test]
+fn places_that_are_not_sure_are_not_used() {
+    // 64 ranks without rows of their groups, of which every one has every timer of a pipeline: 64 stages, or any other number.
+    const TIMERS: [&str; 8] = [
+        "forward-compute",
+        "backward-compute",
+        "forward-recv",
+        "forward-send",
+        "backward-recv",
+        "backward-send",
+        "forward-send-backward-recv",
+        "backward-send-forward-recv",
+    ];
+    let workdir = Workdir::new();
+    let mut text = String::new();
+    for (number, timer) in TIMERS.into_iter().enumerate() {
+        text += &job("j", timer, 64, 30, |rank, iteration| {
+            let uneven = 1.0 + 0.002 * f64::from((rank * 7 + iteration * 3 + number as u32) % 11);
+            match (number, rank) {
+                (0 | 1, 21) => 1.3 * uneven,
+                (0 | 1, _) => uneven,
+                // Who computes longer waits less.
+                (_, 21) => 0.05 * uneven,
+                _ => 0.1 * uneven,
+            }
+        });
+    }
+    workdir.file("a.ndjson", text);
+    let outcome = verdict(&workdir, "a.ndjson").succeeded();
+    let told = outcome.json();
+    let stages = &told["topology"]["sizes"]["pipeline"];
+    assert_ne!(*stages, 64, "{}", told["topology"]);
+    assert!(
+        ranks(&outcome) == serde_json::json!([21]) || told["status"] == "cannot-tell",
+        "{} {}",
+        told["status"],
+        told["anomaly_ranks"]
+    );
+}
+
+#[test]
+fn calls_of_any_length_leave_the_verdict_finite() {
+    let workdir = Workdir::new();
+    let mut text = slow_rank_5("j");
+    for (number, values) in [
+        "[0, 1e308]",
+        "[-1e308, 1e308]",
+        "[1e308, 1e308, 1e308, 1.7e308]",
+        "[0, 0.5, 1e300, 1e301]",
+        "[1e308]",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        for iteration in 1..=20 {
+            let line = row("j", "forward-send", number as u32, iteration, 7.0);
+            text += &line
+                .replace("\"megatron_timers\"", "\"megatron_timers_trace\"")
+                .replace("[7]", values);
+            text += "\n";
+        }
+    }
+    workdir.file("a.ndjson", text);
+    for format in ["text", "json"] {
+        let outcome = workdir
+            .run(&["analyze", "a.ndjson", "--no-files", "--format", format, "--pp", "1"])
+            .succeeded();
+        for word in ["inf", "NaN", "nan", "e307", "e308"] {
+            let words = outcome.stdout.replace("inferred", "").replace("info", "");
+            assert!(!words.contains(word), "{word}: {words}");
+        }
+    }
+    let outcome = workdir
+        .run(&["analyze", "a.ndjson", "--no-files", "--format", "json", "--pp", "1"])
+        .succeeded();
+    assert_eq!(ranks(&outcome), serde_json::json!([5]));
+    assert_eq!(outcome.json()["data_quality"]["trace_rows"], 100);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_simulated_job_replaces_plain_files_only() {
+    let workdir = Workdir::new();
+    let args = ["simulate", "--out", ".", "--job", "s", "--iterations", "12", "--force"];
+    workdir.run(&args).succeeded();
+    let whole = workdir.content(".");
+    fs::remove_file(workdir.path("s.parquet")).expect("removed");
+    workdir.file("target", "keep");
+    std::os::unix::fs::symlink(workdir.path("target"), workdir.path("s.parquet")).expect("a link");
+    let outcome = workdir.run(&args);
+    assert_eq!(outcome.code, Some(5), "{outcome:?}");
+    assert_eq!(fs::read_to_string(workdir.path("target")).expect("a file"), "keep");
+    fs::remove_file(workdir.path("s.parquet")).expect("removed");
+    fs::remove_file(workdir.path("target")).expect("removed");
+    workdir.run(&args).succeeded();
+    assert_eq!(workdir.content("."), whole);
 }
 
 #[test]

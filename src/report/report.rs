@@ -8,6 +8,7 @@ use super::trace_view::trace_view;
 use crate::job::{DataQuality, Job};
 use crate::rules::Verdict;
 use crate::verdict::Cause;
+use crate::whatif::timers::WhatIf;
 
 /// A summary with the labels that its tables hold.
 #[derive(Debug, Clone)]
@@ -66,6 +67,16 @@ impl Report {
         whole.unjudged = unjudged(&parts);
         whole.communication = union(parts.iter().map(|part| &part.communication)).join("; ");
         whole.findings = parts.iter().flat_map(|part| part.findings.clone()).collect();
+        let costs: Vec<(&WhatIf, usize)> = parts
+            .iter()
+            .filter_map(|part| {
+                Some((
+                    part.what_if.as_ref()?,
+                    part.window.iterations * part.window.iterations_per_column,
+                ))
+            })
+            .collect();
+        whole.what_if = WhatIf::together(&costs);
         whole.timers = timers(&parts);
         whole.algorithms = algorithms(&parts);
         whole.votes = votes(&parts);

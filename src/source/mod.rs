@@ -28,6 +28,7 @@ mod pages;
 mod parquet;
 mod rows;
 mod scan;
+mod thrift;
 pub mod timestamp;
 mod write;
 

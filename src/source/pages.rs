@@ -1,13 +1,11 @@
-//! The page headers of a Parquet column, looked at before anything is decoded by them: what they claim is held against the
-//! row group and against what their bytes can hold, so that a damaged one loses no row and takes no memory.
+//! The pages of a Parquet column, looked at before anything is decoded by them: what their headers claim is held against the
+//! row group and against what their bytes can hold, and their bytes against checksums where there are some, so that a damaged
+//! one loses no row, changes no value and takes no memory.
 
-use std::io::Cursor;
-
-use polars_buffer::Buffer;
 use polars_parquet::parquet::compression::Compression;
 use polars_parquet::parquet::metadata::ColumnChunkMetadata;
-use polars_parquet::parquet::page::CompressedPage;
-use polars_parquet::read::PageReader;
+
+use super::thrift::{Fields, Value};
 
 /// Bytes that a page decodes to at most: writers make pages of a megabyte, some of a whole row group.
 const LARGEST_PAGE: u64 = 1 << 29;
@@ -15,8 +13,8 @@ const LARGEST_PAGE: u64 = 1 << 29;
 /// Walks over the pages of a column in a group of so many rows; `bytes` are those of the column.
 ///
 /// # Errors
-/// Headers that can't be read, or that claim what can't be.
-pub(super) fn check(bytes: &Buffer<u8>, chunk: &ColumnChunkMetadata, rows: usize) -> Result<(), String> {
+/// Headers that can't be read, or that claim what can't be; bytes that their checksum denies.
+pub(super) fn check(bytes: &[u8], chunk: &ColumnChunkMetadata, rows: usize) -> Result<(), String> {
     let values = u64::try_from(chunk.num_values()).map_err(|_| "it says that it holds less than no value")?;
     let is_flat = chunk.descriptor().descriptor.max_rep_level == 0;
     if is_flat && values != rows as u64 {
@@ -24,24 +22,169 @@ pub(super) fn check(bytes: &Buffer<u8>, chunk: &ColumnChunkMetadata, rows: usize
             "it says that it holds {values} values in a row group of {rows} rows"
         ));
     }
-    let codec = chunk.compression();
+    let mut rest = bytes;
     let mut found: u64 = 0;
-    for page in PageReader::new(Cursor::new(bytes.clone()), chunk, Vec::new(), bytes.len()) {
-        match page.map_err(|error| error.to_string())? {
-            CompressedPage::Data(page) => {
-                check_size(codec, page.compressed_size() as u64, page.uncompressed_size() as u64)?;
-                found = found.saturating_add(page.num_values() as u64);
-                if page.num_rows().is_some_and(|in_page| in_page > rows) {
-                    return Err("a page says that it holds more rows than the row group".to_owned());
-                }
-            }
-            CompressedPage::Dict(_) => check_dictionary(codec, bytes)?,
-        }
+    let mut number = 0_u64;
+    while found < values {
+        let page = Page::read(&mut rest).ok_or_else(|| format!("the header of page {number} can't be read"))?;
+        page.check(chunk.compression(), rows)
+            .map_err(|reason| format!("page {number} {reason}"))?;
+        found = found.saturating_add(page.header.values());
+        number += 1;
     }
     if found != values {
         return Err(format!("its pages hold {found} values where it says {values}"));
     }
     Ok(())
+}
+
+/// A page: what its header says, and its bytes as they are stored.
+#[derive(Debug, PartialEq, Eq)]
+struct Page<'a> {
+    header: Header,
+    body: &'a [u8],
+}
+
+/// The fields of a PageHeader that are held against something.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+struct Header {
+    decoded: u64,
+    compressed: u64,
+    checksum: Option<u32>,
+    kind: Option<Kind>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Kind {
+    Dictionary {
+        words: u64,
+    },
+    Data {
+        values: u64,
+    },
+    DataV2 {
+        values: u64,
+        nulls: u64,
+        rows: u64,
+        levels: u64,
+    },
+}
+
+impl Header {
+    /// Values that belong to rows.
+    fn values(&self) -> u64 {
+        match self.kind {
+            Some(Kind::Data { values } | Kind::DataV2 { values, .. }) => values,
+            Some(Kind::Dictionary { .. }) | None => 0,
+        }
+    }
+}
+
+impl<'a> Page<'a> {
+    /// Reads a page and leaves what follows it.
+    fn read(bytes: &mut &'a [u8]) -> Option<Self> {
+        const DICTIONARY: u64 = 2;
+        const DATA: u64 = 0;
+        const DATA_V2: u64 = 3;
+        let mut header = Header::default();
+        let mut kind = None;
+        let mut kinds = Vec::new();
+        let mut fields = Fields::of(bytes);
+        while let Some((field, value)) = fields.next()? {
+            match (field, value) {
+                (1, Value::Number(number)) => kind = u64::try_from(number).ok(),
+                (2, Value::Number(number)) => header.decoded = u64::try_from(number).ok()?,
+                (3, Value::Number(number)) => header.compressed = u64::try_from(number).ok()?,
+                // Written as a signed number of 32 bits.
+                (4, Value::Number(number)) => header.checksum = Some(i32::try_from(number).ok()?.cast_unsigned()),
+                (5, Value::Struct(inner)) => kinds.push((
+                    DATA,
+                    Kind::Data {
+                        values: numbers(inner)?[0],
+                    },
+                )),
+                (7, Value::Struct(inner)) => kinds.push((
+                    DICTIONARY,
+                    Kind::Dictionary {
+                        words: numbers(inner)?[0],
+                    },
+                )),
+                (8, Value::Struct(inner)) => {
+                    let [values, nulls, rows, _, definition, repetition] = numbers(inner)?;
+                    let levels = definition.checked_add(repetition)?;
+                    kinds.push((
+                        DATA_V2,
+                        Kind::DataV2 {
+                            values,
+                            nulls,
+                            rows,
+                            levels,
+                        },
+                    ));
+                }
+                _ => {}
+            }
+        }
+        *bytes = fields.rest();
+        header.kind = kinds
+            .into_iter()
+            .find(|(number, _)| Some(*number) == kind)
+            .map(|(_, kind)| kind);
+        let (body, rest) = bytes.split_at_checked(usize::try_from(header.compressed).ok()?)?;
+        *bytes = rest;
+        Some(Self { header, body })
+    }
+
+    fn check(&self, codec: Compression, rows: usize) -> Result<(), String> {
+        let Header {
+            decoded, compressed, ..
+        } = self.header;
+        check_size(codec, compressed, decoded)?;
+        match self.header.kind {
+            // No word takes less than a byte, but for truth values, of which there are no dictionaries.
+            Some(Kind::Dictionary { words }) if words > decoded => {
+                return Err(format!(
+                    "is a dictionary of {decoded} bytes and says that it holds {words} words"
+                ));
+            }
+            Some(Kind::DataV2 { rows: in_page, .. }) if in_page > rows as u64 => {
+                return Err("says that it holds more rows than the row group".to_owned());
+            }
+            Some(Kind::DataV2 {
+                values, nulls, levels, ..
+            }) if nulls > values || levels > compressed.min(decoded) => {
+                return Err("says that it holds more nulls than values, or more levels than bytes".to_owned());
+            }
+            None => return Err("is of no kind that holds values".to_owned()),
+            Some(_) => {}
+        }
+        if self
+            .header
+            .checksum
+            .is_some_and(|checksum| checksum != checksum_of(self.body))
+        {
+            return Err("is damaged: its checksum is another one".to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// The checksum of a page: that of gzip.
+fn checksum_of(bytes: &[u8]) -> u32 {
+    let mut checksum = flate2::Crc::new();
+    checksum.update(bytes);
+    checksum.sum()
+}
+
+/// The first six fields of a struct that are numbers; what is missing is 0.
+fn numbers(mut fields: Fields<'_>) -> Option<[u64; 6]> {
+    let mut numbers = [0; 6];
+    while let Some((field, value)) = fields.next()? {
+        if let (1..=6, Value::Number(number)) = (field, value) {
+            numbers[field as usize - 1] = u64::try_from(number).ok()?;
+        }
+    }
+    Some(numbers)
 }
 
 /// What so many bytes of a codec decode to at most.
@@ -59,81 +202,9 @@ fn check_size(codec: Compression, compressed: u64, decoded: u64) -> Result<(), S
     // Headers of frames and short pages.
     let most = compressed.saturating_mul(factor).saturating_add(64).min(LARGEST_PAGE);
     if decoded > most {
-        return Err(format!(
-            "a page of {compressed} bytes says that it decodes to {decoded}"
-        ));
+        return Err(format!("of {compressed} bytes says that it decodes to {decoded}"));
     }
     Ok(())
-}
-
-/// The dictionary is the first page. Its sizes are not to be had from the reader.
-fn check_dictionary(codec: Compression, bytes: &[u8]) -> Result<(), String> {
-    let Some(header) = DictionaryHeader::read(bytes) else {
-        return Err("the header of its dictionary can't be read".to_owned());
-    };
-    check_size(codec, header.compressed, header.decoded)?;
-    // No word takes less than a byte, but for truth values, of which there are no dictionaries.
-    if header.words > header.decoded {
-        let DictionaryHeader { words, decoded, .. } = header;
-        return Err(format!(
-            "its dictionary of {decoded} bytes says that it holds {words} words"
-        ));
-    }
-    Ok(())
-}
-
-#[derive(Debug, PartialEq, Eq)]
-struct DictionaryHeader {
-    decoded: u64,
-    compressed: u64,
-    words: u64,
-}
-
-impl DictionaryHeader {
-    /// Reads the fields of a PageHeader in Thrift's compact protocol, in the order in which they are written: type,
-    /// uncompressed size, compressed size, perhaps a checksum, then the header of the dictionary.
-    fn read(mut bytes: &[u8]) -> Option<Self> {
-        const NUMBER: u8 = 5;
-        const STRUCT: u8 = 12;
-        let (mut field, mut decoded, mut compressed) = (0, None, None);
-        loop {
-            let (&head, rest) = bytes.split_first()?;
-            bytes = rest;
-            field += head >> 4;
-            match (field, head & 15) {
-                (2, NUMBER) => decoded = u64::try_from(number(&mut bytes)?).ok(),
-                (3, NUMBER) => compressed = u64::try_from(number(&mut bytes)?).ok(),
-                (1 | 4, NUMBER) => drop(number(&mut bytes)?),
-                (7, STRUCT) => break,
-                _ => return None,
-            }
-        }
-        let (&head, mut rest) = bytes.split_first()?;
-        let words = if head == 0x10 | NUMBER {
-            number(&mut rest)?
-        } else {
-            return None;
-        };
-        Some(Self {
-            decoded: decoded?,
-            compressed: compressed?,
-            words: u64::try_from(words).ok()?,
-        })
-    }
-}
-
-/// A zigzag number of seven bits a byte.
-fn number(bytes: &mut &[u8]) -> Option<i64> {
-    let mut value: u64 = 0;
-    for place in 0..10 {
-        let (&byte, rest) = bytes.split_first()?;
-        *bytes = rest;
-        value |= u64::from(byte & 0x7f).checked_shl(7 * place)?;
-        if byte < 0x80 {
-            return Some((value >> 1) as i64 ^ -((value & 1) as i64));
-        }
-    }
-    None
 }
 
 #[cfg(test)]
@@ -141,17 +212,40 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_dictionarys_header_is_read() {
-        // Type 2, 300 bytes, 200 compressed, 12 words.
-        let bytes = [0x15, 4, 0x15, 0xd8, 4, 0x15, 0x90, 3, 0x4c, 0x15, 24, 0x15, 0, 0, 0];
-        let header = DictionaryHeader::read(&bytes).expect("a header");
-        assert_eq!((header.decoded, header.compressed, header.words), (300, 200, 12));
-        for end in 0..10 {
-            assert_eq!(DictionaryHeader::read(&bytes[..end]), None);
+    fn a_header_is_read_with_its_page() {
+        // A dictionary of 300 bytes, 3 compressed, of 12 words, and what follows.
+        let bytes = [
+            0x15, 4, 0x15, 0xd8, 4, 0x15, 6, 0x4c, 0x15, 24, 0x15, 0, 0, 0, 7, 8, 9, 99,
+        ];
+        let mut rest = bytes.as_slice();
+        let page = Page::read(&mut rest).expect("a page");
+        assert_eq!(page.body, [7, 8, 9]);
+        assert_eq!(page.header.kind, Some(Kind::Dictionary { words: 12 }));
+        assert_eq!(rest, [99]);
+        for end in 0..bytes.len() - 1 {
+            assert_eq!(Page::read(&mut &bytes[..end]), None, "{end}");
         }
         // Less than no word.
-        let negative = [0x15, 4, 0x15, 0xd8, 4, 0x15, 0x90, 3, 0x4c, 0x15, 23];
-        assert_eq!(DictionaryHeader::read(&negative), None);
+        let mut negative = bytes;
+        negative[9] = 23;
+        assert_eq!(Page::read(&mut negative.as_slice()), None);
+    }
+
+    #[test]
+    fn a_page_that_its_checksum_denies_is_damaged() {
+        let page = |checksum| Page {
+            header: Header {
+                decoded: 3,
+                compressed: 3,
+                checksum,
+                kind: Some(Kind::Data { values: 1 }),
+            },
+            body: &[7, 8, 9],
+        };
+        assert!(page(None).check(Compression::Uncompressed, 1).is_ok());
+        let right = checksum_of(&[7, 8, 9]);
+        assert!(page(Some(right)).check(Compression::Uncompressed, 1).is_ok());
+        assert!(page(Some(right ^ 1)).check(Compression::Uncompressed, 1).is_err());
     }
 
     #[test]

@@ -75,6 +75,7 @@ pub(super) fn plan(
     let everything = wanted_columns(path, &names, kind)?;
     let keys = everything.iter().filter(|column| *column != "metric_values");
     let (keys, everything) = (Arc::new(keys.cloned().collect()), Arc::new(everything));
+    check_places(&metadata, &everything).map_err(|reason| SourceError::corrupt(path, "the footer", reason))?;
 
     let path = Arc::new(path.to_owned());
     let (mut parts, mut skipped) = (Vec::<RowGroup>::new(), Vec::new());
@@ -227,6 +228,29 @@ fn check_marks(path: &Path, file: &File) -> Result<(), SourceError> {
         return Err(SourceError::corrupt(path, "the footer", reason));
     }
     file.rewind().map_err(SourceError::io(path))
+}
+
+/// No byte belongs to two columns: a damaged place of one would read as another one's.
+fn check_places(metadata: &FileMetadata, columns: &[String]) -> Result<(), String> {
+    let mut places = Vec::new();
+    for group in &metadata.row_groups {
+        for column in columns {
+            for chunk in group.columns_under_root_iter(column).into_iter().flatten() {
+                let bytes = guarded(|| Ok::<_, String>(chunk.byte_range()))?;
+                if bytes.start < bytes.end {
+                    places.push((bytes.start, bytes.end, column));
+                }
+            }
+        }
+    }
+    places.sort_unstable();
+    match places.windows(2).find(|pair| pair[1].0 < pair[0].1) {
+        Some(pair) => Err(format!(
+            "it puts columns `{}` and `{}` into the same bytes",
+            pair[0].2, pair[1].2
+        )),
+        None => Ok(()),
+    }
 }
 
 /// Bytes of all the numbers of a row group, of which a dictionary makes few where they repeat.

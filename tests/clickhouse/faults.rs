@@ -280,3 +280,22 @@ fn https_needs_an_authority_that_is_trusted() {
     let nonsense = workdir.file("nonsense.pem", "nonsense");
     failed(&run(&["--ca-file", &nonsense]), &["nonsense.pem", "no certificate"]);
 }
+
+#[test]
+fn rows_that_go_between_the_count_and_the_reading_are_counted_anew() {
+    let Some(database) = database("deleted") else { return };
+    let database = database.with_table();
+    for requests in 0..12 {
+        database.sql("TRUNCATE TABLE megatron_metrics");
+        database.sql(&crate::insert_slow_rank("job", 30));
+        let delete = "ALTER+TABLE+deleted.megatron_metrics+DELETE+WHERE+iteration+=+30+SETTINGS+mutations_sync+=+1";
+        database.faults(&format!("sql_at={requests}&sql={}", delete.replace("=+", "%3D+")));
+        let outcome = analyze(&database, &["--reduce", "local"]).succeeded();
+        assert_eq!(
+            outcome.json()["anomaly_ranks"],
+            serde_json::json!([5]),
+            "after {requests} requests"
+        );
+    }
+    database.faults("");
+}

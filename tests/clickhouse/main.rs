@@ -6,6 +6,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod answers;
 mod commands;
 mod faults;
 mod loads;
@@ -15,6 +16,8 @@ mod same;
 mod server;
 mod service;
 mod settings;
+#[cfg(unix)]
+mod signals;
 mod sweeps;
 
 use std::process::Command;

@@ -4,7 +4,7 @@ use crate::common::{Ran, Workdir, slow_rank_5};
 use crate::server::{Database, database};
 
 /// Settings of a profile, with the one that an error names.
-const PROFILES: [(&str, &str); 21] = [
+const PROFILES: [(&str, &str); 30] = [
     (
         "max_rows_to_read = 100, read_overflow_mode = 'break'",
         "read_overflow_mode",
@@ -62,6 +62,36 @@ const PROFILES: [(&str, &str); 21] = [
     ("group_by_use_nulls = 1", "group_by_use_nulls"),
     ("use_query_cache = 1", "use_query_cache"),
     ("skip_unavailable_shards = 1", "skip_unavailable_shards"),
+    (
+        "max_rows_in_join = 1, join_overflow_mode = 'break'",
+        "join_overflow_mode",
+    ),
+    (
+        "max_bytes_to_sort = 1, sort_overflow_mode = 'break'",
+        "sort_overflow_mode",
+    ),
+    ("max_bytes_in_set = 1, set_overflow_mode = 'break'", "set_overflow_mode"),
+    (
+        "max_bytes_in_distinct = 1, distinct_overflow_mode = 'break'",
+        "distinct_overflow_mode",
+    ),
+    (
+        "max_bytes_to_transfer = 1, transfer_overflow_mode = 'break'",
+        "transfer_overflow_mode",
+    ),
+    (
+        "max_rows_to_read_leaf = 1, read_overflow_mode_leaf = 'break'",
+        "read_overflow_mode_leaf",
+    ),
+    (
+        "max_execution_time_leaf = 0.001, timeout_overflow_mode_leaf = 'break'",
+        "timeout_overflow_mode_leaf",
+    ),
+    ("additional_result_filter = '1 = 0'", "additional_result_filter"),
+    (
+        "additional_table_filters = {'profiles.megatron_metrics': 'rank != 5'}",
+        "additional_table_filters",
+    ),
 ];
 
 /// Commands that read, and what of them has to be the same.

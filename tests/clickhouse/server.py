@@ -17,6 +17,12 @@ Users: `default` without a password, `reader` (password `s3cret`, readonly=1), `
     cut=N          cut the next N answers that get so far ...
     cut_after=B    ... after B bytes of their body (0: at the first block's boundary, as a clean end of the chunk)
     cut_clean=1    ... and end them as if they were complete
+    sql_at=N       let N requests pass and then run ...
+    sql=S          ... this statement before the next one
+    spare=N        leave the next N answers alone, ...
+    damage=N       ... damage N after them, ...
+    seed=S         ... as this number has it, ...
+    wire=1         ... as they are sent and not before they are packed
     profile=S      settings S of every SELECT's session, as the profile of its user has them: "limit = 1, offset = 1"
 `GET /log?database=D`: the statements of the requests that named D, one JSON object a line.
 `GET /sent?database=D`: how many bytes their answers had, as sent.
@@ -27,6 +33,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import random
 import re
 import signal
 import ssl
@@ -83,6 +90,28 @@ def unpack(data: bytes) -> bytes:
         out.append(lz4.block.decompress(content, size) if method == 0x82 else content)
         at += 16 + packed
     return b"".join(out)
+
+
+def damaged(data: bytes, draw: random.Random) -> bytes:
+    """Flips bits, puts odd numbers in, takes bytes away or adds some."""
+    out = bytearray(data)
+    for _ in range(draw.randint(1, 3)):
+        if not out:
+            break
+        # The head of an answer names its columns and types.
+        at = draw.randrange(min(len(out), draw.choice([64, 400, len(out)])))
+        match draw.randrange(6):
+            case 0 | 1:
+                out[at] ^= 1 << draw.randrange(8)
+            case 2:
+                out[at : at + 8] = draw.choice([b"\xff" * 8, b"\x7f" * 8, b"\x00" * 8, b"\x80" * 4])
+            case 3:
+                del out[at : at + draw.randint(1, 9)]
+            case 4:
+                out[at:at] = out[at : at + draw.randint(1, 9)]
+            case _:
+                del out[at + 1 :]
+    return bytes(out)
 
 
 def form(body: bytes, boundary: bytes) -> dict[str, str]:
@@ -187,6 +216,9 @@ class Handler(BaseHTTPRequestHandler):
         if not self.server.take(database, "skip") and self.server.take(database, "fail"):
             return self.reply(int(faults.get("status", 503)), faults.get("text", "upstream is away\n"))
         time.sleep(int(faults.get("delay_ms", 0)) / 1000)
+        if "sql" in faults and not self.server.take(database, "sql_at"):
+            with closing(chdb.connect(ENGINE)) as session:
+                session.query(faults.pop("sql"))
         try:
             self.answer(params, body)
         except (ConnectionError, Cut):
@@ -210,6 +242,10 @@ class Handler(BaseHTTPRequestHandler):
         packer = lz4.frame.LZ4FrameCompressor(auto_flush=True) if "lz4" in self.headers.get("Accept-Encoding", "") else None
         database, begun, held, size = params.get("database", ""), False, [], 0
         self.sent, self.database = 0, database
+        faults = self.server.faults[database]
+        struck = not self.server.take(database, "spare") and self.server.take(database, "damage")
+        draw = random.Random(int(faults.get("seed", 0)))
+        wire = "wire" in faults
 
         def begin() -> None:
             self.send_response(200)
@@ -220,7 +256,10 @@ class Handler(BaseHTTPRequestHandler):
             self.chunk(packer.begin() if packer else b"")
 
         def pack(data: bytes) -> bytes:
-            return packer.compress(data) if packer else data
+            if struck and not wire:
+                data = damaged(data, draw)
+            packed = packer.compress(data) if packer else data
+            return damaged(packed, draw) if struck and wire else packed
 
         try:
             with closing(chdb.connect(ENGINE)) as session:

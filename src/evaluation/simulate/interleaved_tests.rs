@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::rendezvous::{Call, Pipeline};
+use super::rendezvous::{Call, Pipeline, Schedule};
 use crate::contract::Timer;
 use crate::whatif::schedule::{Direction, Half, Interleaved, Op};
 
@@ -43,7 +43,9 @@ fn uneven(shape: Interleaved) -> Pipeline {
 fn run(shape: Interleaved) -> (Vec<Call>, Pipeline) {
     let pipeline = uneven(shape);
     let mut calls = Vec::new();
-    pipeline.run(&lists(shape), |call| calls.push(call));
+    pipeline.run(&Schedule::new(lists(shape)).expect("a schedule"), |call| {
+        calls.push(call)
+    });
     (calls, pipeline)
 }
 
@@ -222,7 +224,10 @@ fn an_ideal_pipeline_has_the_shorter_bubble() {
     let mut pipeline = Pipeline::new(4, 4, 1, shape.chunks * shape.microbatches);
     pipeline.forward.fill(0.5);
     pipeline.backward.fill(1.0);
-    let end = pipeline.run(&lists(shape), |_| ()).into_iter().fold(0.0, f64::max);
+    let end = pipeline
+        .run(&Schedule::new(lists(shape)).expect("a schedule"), |_| ())
+        .into_iter()
+        .fold(0.0, f64::max);
     // Work of 8 microbatches, and the bubble of 3 stages' chunks; calls without any transfer take a moment.
     assert!((end - (24.0 + 4.5)).abs() < 0.01, "{end}");
 }

@@ -5,7 +5,9 @@
 //! with lane `l` of the neighbouring stages.
 
 use crate::contract::Timer;
-use crate::whatif::schedule::{Direction, Half, Op};
+use crate::whatif::WhatIfError;
+use crate::whatif::replay::{Durations, Lanes, Program};
+use crate::whatif::schedule::{Direction, Flow, Half, Op, Part};
 
 /// What a call takes that has nothing to send or receive, seconds.
 const EMPTY_CALL: f64 = 2e-5;
@@ -72,102 +74,101 @@ impl Pipeline {
         (direction * self.lanes + lane) * self.passes + half.microbatch
     }
 
-    /// Runs the operation lists (one a stage) from time 0; `record` gets every call in the order
-    /// of each rank's own time. Returns when each rank is done, indexed by `stage * lanes + lane`.
-    pub fn run(&self, lists: &[Vec<Op>], mut record: impl FnMut(Call)) -> Vec<f64> {
+    /// Runs a schedule from time 0; `record` gets every call in the order of each rank's own time. Returns when each rank is
+    /// done, indexed by `stage * lanes + lane`.
+    pub fn run(&self, schedule: &Schedule, mut record: impl FnMut(Call)) -> Vec<f64> {
         let lanes = self.lanes;
-        let mut clock = vec![0.0_f64; self.stages * lanes];
-        // When each end of a transfer was posted; NaN = not yet.
-        let mut sent = vec![f64::NAN; self.transfers.len()];
-        let mut received = vec![f64::NAN; self.transfers.len()];
-        let mut next = vec![0_usize; self.stages];
-        let mut posted = vec![false; self.stages];
-        let mut moved = true;
-        while moved {
-            moved = false;
-            for stage in 0..self.stages {
-                while let Some(op) = lists[stage].get(next[stage]) {
-                    let clock = &mut clock[stage * lanes..(stage + 1) * lanes];
-                    match *op {
-                        Op::Forward(k) => {
-                            self.do_pass(stage, k, Timer::ForwardCompute, clock, &mut record);
-                        }
-                        Op::Backward(k) => {
-                            self.do_pass(stage, k, Timer::BackwardCompute, clock, &mut record);
-                        }
-                        Op::Exchange { timer, sends, recvs } => {
-                            if !posted[stage] {
-                                for (halves, posts) in [(sends, &mut sent), (recvs, &mut received)] {
-                                    for half in halves.into_iter().flatten() {
-                                        for (lane, &now) in clock.iter().enumerate() {
-                                            posts[self.transfer(half, lane)] = now;
-                                        }
-                                    }
-                                }
-                                posted[stage] = true;
-                            }
-                            let halves = || sends.into_iter().chain(recvs).flatten();
-                            let open = halves().any(|half| {
-                                let i = self.transfer(half, 0);
-                                sent[i].is_nan() || received[i].is_nan()
-                            });
-                            if open {
-                                break;
-                            }
-                            posted[stage] = false;
-                            for (lane, clock) in clock.iter_mut().enumerate() {
-                                let least = if halves().next().is_some() {
-                                    *clock
-                                } else {
-                                    *clock + EMPTY_CALL
-                                };
-                                let end = halves()
-                                    .map(|half| {
-                                        let i = self.transfer(half, lane);
-                                        sent[i].max(received[i]) + self.transfers[i]
-                                    })
-                                    .fold(least, f64::max);
-                                record(Call {
-                                    stage,
-                                    lane,
-                                    timer,
-                                    start: *clock,
-                                    end,
-                                });
-                                *clock = end;
-                            }
-                        }
-                    }
-                    next[stage] += 1;
-                    moved = true;
+        let mut ends = Vec::new();
+        let durations = Played {
+            pipeline: self,
+            schedule,
+        };
+        schedule.program.play(lanes, Lanes::Together, &durations, &mut ends);
+        let mut done = vec![0.0; self.stages * lanes];
+        for (stage, (ops, entries)) in schedule.lists.iter().zip(&schedule.flow.entries).enumerate() {
+            let clock = &mut done[stage * lanes..(stage + 1) * lanes];
+            for (op, nodes) in ops.iter().zip(entries) {
+                let together = clock.iter().copied().fold(0.0, f64::max);
+                for (lane, clock) in clock.iter_mut().enumerate() {
+                    let end = nodes
+                        .clone()
+                        .map(|node| ends[node * lanes + lane])
+                        .fold(*clock, f64::max);
+                    let timer = timer_of(op);
+                    let is_pass = !matches!(op, Op::Exchange { .. });
+                    record(Call {
+                        stage,
+                        lane,
+                        timer,
+                        start: if is_pass && !self.entry_wait_in_pass {
+                            together
+                        } else {
+                            *clock
+                        },
+                        end,
+                    });
+                    *clock = end;
                 }
             }
         }
-        debug_assert!(
-            next.iter().zip(lists).all(|(n, ops)| *n == ops.len()),
-            "no schedule gets stuck"
-        );
-        clock
+        done
     }
+}
 
-    fn do_pass(&self, stage: usize, pass: usize, timer: Timer, clock: &mut [f64], record: &mut impl FnMut(Call)) {
-        let durations = if timer == Timer::ForwardCompute {
-            &self.forward
-        } else {
-            &self.backward
-        };
-        let together = clock.iter().copied().fold(0.0, f64::max);
-        for (lane, clock) in clock.iter_mut().enumerate() {
-            let start = if self.entry_wait_in_pass { *clock } else { together };
-            let end = together + durations[self.pass(stage, lane, pass)];
-            record(Call {
-                stage,
-                lane,
-                timer,
-                start,
-                end,
-            });
-            *clock = end;
+/// The timer around an operation.
+fn timer_of(op: &Op) -> Timer {
+    match op {
+        Op::Forward(_) => Timer::ForwardCompute,
+        Op::Backward(_) => Timer::BackwardCompute,
+        Op::Exchange { timer, .. } => *timer,
+    }
+}
+
+/// A schedule as the engine plays it.
+#[derive(Debug)]
+pub struct Schedule {
+    lists: Vec<Vec<Op>>,
+    flow: Flow,
+    program: Program,
+}
+
+impl Schedule {
+    /// From one list of operations a stage.
+    ///
+    /// # Errors
+    /// Lists in which operations wait for each other in a circle.
+    pub fn new(lists: Vec<Vec<Op>>) -> Result<Self, WhatIfError> {
+        let flow = Flow::new(&lists, true)?;
+        let program = flow.builder.clone().finish(&[])?;
+        Ok(Self { lists, flow, program })
+    }
+}
+
+/// The durations of a pipeline's operations, a number a lane.
+struct Played<'a> {
+    pipeline: &'a Pipeline,
+    schedule: &'a Schedule,
+}
+
+impl Durations for Played<'_> {
+    fn add(&self, node: usize, times: &mut [f64]) {
+        let pipeline = self.pipeline;
+        match self.schedule.flow.parts[node] {
+            Part::Pass { stage, direction, pass } => {
+                let durations = match direction {
+                    Direction::Forward => &pipeline.forward,
+                    Direction::Backward => &pipeline.backward,
+                };
+                for (lane, time) in times.iter_mut().enumerate() {
+                    *time += durations[pipeline.pass(stage, lane, pass)];
+                }
+            }
+            Part::End { half, .. } => {
+                for (lane, time) in times.iter_mut().enumerate() {
+                    *time += pipeline.transfers[pipeline.transfer(half, lane)];
+                }
+            }
+            Part::Nothing => times.iter_mut().for_each(|time| *time += EMPTY_CALL),
         }
     }
 }
@@ -185,7 +186,8 @@ mod tests {
             .map(|s| one_f_one_b(s, pipeline.stages, pipeline.passes))
             .collect();
         let mut calls = Vec::new();
-        pipeline.run(&lists, |call| calls.push(call));
+        let schedule = Schedule::new(lists).expect("a schedule");
+        pipeline.run(&schedule, |call| calls.push(call));
         calls
     }
 

@@ -87,7 +87,7 @@ pub fn step(scenario: &Scenario, world: &World, at: PlannedStep) -> StepTimes {
     let mut ready = vec![0.0; scenario.ranks()];
     for replica in &world.replicas {
         let pipeline = pipeline(scenario, world, replica, &passes, &effects, &mut noise);
-        let done = pipeline.run(&world.lists, |call| {
+        let done = pipeline.run(&world.schedule, |call| {
             let rank = replica[call.stage * pipeline.lanes + call.lane];
             times.add(call.timer, rank, call.start, call.end);
         });

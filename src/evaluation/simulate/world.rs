@@ -2,6 +2,7 @@
 
 use super::conditions::Prepared;
 use super::error::ScenarioError;
+use super::rendezvous::Schedule;
 use super::scenario::Scenario;
 use crate::contract::rank_order::{Coordinates, Layout};
 use crate::stats::random::Random;
@@ -56,8 +57,8 @@ pub struct World {
     pub replicas: Vec<Vec<usize>>,
     /// Tensor-parallel rank 0 of each rank's group: it loads the data.
     pub loader: Vec<usize>,
-    /// Operations of each stage.
-    pub lists: Vec<Vec<Op>>,
+    /// Operations of each stage, and who waits for whom.
+    pub schedule: Schedule,
     /// Lasting compute level of each rank, about 1.
     pub compute: Vec<f64>,
     /// Lasting levels of each rank's optimizer parts, about 1.
@@ -120,7 +121,8 @@ impl World {
         Ok(Self {
             expert: (0..ranks).map(|r| experts.coordinates(r).ep).collect(),
             loader: at.iter().map(|c| layout.rank(Coordinates { tp: 0, ..*c })).collect(),
-            lists: (0..scenario.pp).map(|stage| operations(scenario, stage)).collect(),
+            schedule: Schedule::new((0..scenario.pp).map(|stage| operations(scenario, stage)).collect())
+                .map_err(|error| ScenarioError::new("pp", error.to_string(), "stages that make a schedule"))?,
             at,
             lockstep,
             data_groups,

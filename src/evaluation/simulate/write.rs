@@ -2,18 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufWriter, ErrorKind, Write};
+use std::io::{BufWriter, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use polars::prelude::*;
-use tempfile::{Builder, NamedTempFile};
 
 use super::error::{SimulateError, WriteError};
 use super::labels::Label;
 use super::rows::Rows;
 use super::scenario::Scenario;
 use super::simulate_into;
-use crate::interrupt::remove_on_interrupt;
+use crate::building::{Building, put_files};
 
 /// Name of the file with the labels of all jobs in a folder.
 pub const LABELS: &str = "labels.json";
@@ -48,8 +47,8 @@ pub fn write_job(scenario: &Scenario, folder: &Path, replace: bool) -> Result<Wr
     fs::create_dir_all(folder).map_err(io(folder))?;
     let mut known = read_labels(&labels)?;
 
-    let mut file = beside(folder)?;
-    let unfinished = remove_on_interrupt(file.path());
+    let unfinished = Building::file(folder).map_err(io(folder))?;
+    let file = fs::File::create(unfinished.path()).map_err(io(&parquet))?;
     let encode = |source| WriteError::Parquet {
         path: parquet.clone(),
         source,
@@ -57,7 +56,7 @@ pub fn write_job(scenario: &Scenario, folder: &Path, replace: bool) -> Result<Wr
     let schema = Rows::new(scenario).take()?.schema().clone();
     let mut rows = 0;
     let label = {
-        let mut writer = ParquetWriter::new(BufWriter::new(file.as_file_mut()))
+        let mut writer = ParquetWriter::new(BufWriter::new(&file))
             .with_compression(ParquetCompression::Zstd(None))
             .batched(&schema)
             .map_err(encode)?;
@@ -75,8 +74,9 @@ pub fn write_job(scenario: &Scenario, folder: &Path, replace: bool) -> Result<Wr
             source,
         })?,
     );
-    let labels_file = stage_labels(folder, &labels, &known)?;
-    unfinished.finish(|| rename(file, &parquet).and_then(|()| rename(labels_file, &labels)))?;
+    file.sync_all().map_err(io(&parquet))?;
+    let unfinished_labels = stage_labels(folder, &labels, &known)?;
+    put_files([(unfinished, &parquet), (unfinished_labels, &labels)]).map_err(io(folder))?;
     Ok(Written {
         parquet,
         rows,
@@ -105,31 +105,13 @@ fn stage_labels(
     folder: &Path,
     path: &Path,
     labels: &BTreeMap<String, serde_json::Value>,
-) -> Result<NamedTempFile, WriteError> {
-    let mut file = beside(folder)?;
+) -> Result<Building, WriteError> {
+    let file = Building::file(folder).map_err(io(folder))?;
     let mut text = serde_json::to_vec_pretty(labels).map_err(|source| WriteError::Labels {
         path: path.to_owned(),
         source,
     })?;
     text.push(b'\n');
-    file.write_all(&text).map_err(io(path))?;
+    fs::write(file.path(), text).map_err(io(path))?;
     Ok(file)
-}
-
-/// A file that removes itself unless renamed. Readable by others, unlike temporary files usually.
-fn beside(folder: &Path) -> Result<NamedTempFile, WriteError> {
-    let mut builder = Builder::new();
-    builder.prefix(".simulate-").suffix(".part");
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        builder.permissions(fs::Permissions::from_mode(0o666));
-    }
-    builder.tempfile_in(folder).map_err(io(folder))
-}
-
-fn rename(file: NamedTempFile, path: &Path) -> Result<(), WriteError> {
-    file.as_file().sync_all().map_err(io(path))?;
-    file.persist(path).map_err(|error| io(path)(error.error))?;
-    Ok(())
 }

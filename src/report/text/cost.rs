@@ -30,8 +30,15 @@ pub(crate) fn cost(what_if: &WhatIf) -> String {
         (Some(step), _) => format!("steps {step:.2} s, nothing lost to faults"),
         _ => "nothing lost to faults".to_owned(),
     };
+    let hidden = match (what_if.only_together_seconds, what_if.seconds) {
+        (Some(together), Some(all)) if all > 0.0 && together > HIDDEN_PART * all => format!(
+            ", {} of it only with several findings mended at once, for they hide each other",
+            seconds_in_words(together)
+        ),
+        _ => String::new(),
+    };
     format!(
-        "{faults}; stages +{:.1} %, data +{:.1} %, not explained +{:.1} % (replayed from {basis}{off})",
+        "{faults}{hidden}; stages +{:.1} %, data +{:.1} %, not explained +{:.1} % (replayed from {basis}{off})",
         known(what_if.stages_share),
         known(what_if.data_share),
         known(what_if.unexplained_share),

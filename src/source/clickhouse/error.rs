@@ -57,7 +57,10 @@ pub enum Failure {
     #[error("{0}")]
     Network(String),
     /// An answer that ended well and holds less than it should.
-    #[error("the answer was cut short: {got} of {counted} rows came")]
+    #[error(
+        "the answer was cut short: {got} of {counted} rows came, as with `limit` in the user's settings, a proxy that gives up, or \
+         rows that go meanwhile"
+    )]
     Cut {
         /// Rows that came.
         got: u64,
@@ -73,6 +76,9 @@ pub enum Failure {
     /// A name in the table that is not UTF-8.
     #[error("a text is not UTF-8 ({0})")]
     Text(String),
+    /// An answer on which the decoder gave up.
+    #[error("the answer is damaged: {0}")]
+    Damaged(String),
     /// An answer that can't be understood.
     #[error("{0}")]
     Unreadable(String),
@@ -110,7 +116,7 @@ impl Failure {
     pub fn is_passing(&self) -> bool {
         match self {
             Self::Refused { code, .. } => PASSING.contains(code),
-            Self::Gateway(_) | Self::Network(_) | Self::Cut { .. } => true,
+            Self::Gateway(_) | Self::Network(_) | Self::Cut { .. } | Self::Damaged(_) => true,
             Self::Profile(_)
             | Self::Deadline(_)
             | Self::Text(_)
@@ -164,7 +170,7 @@ impl Failure {
             }
             Self::Deadline(_) => "narrow the window, or allow a query more time".to_owned(),
             Self::Text(_) => "find the rows with isValidUTF8 and mend or drop them".to_owned(),
-            Self::Unreadable(_) => "is this the HTTP port of a ClickHouse server?".to_owned(),
+            Self::Damaged(_) | Self::Unreadable(_) => "is this the HTTP port of a ClickHouse server?".to_owned(),
             Self::Layout(_) => "`mt-detector schema` prints the layout".to_owned(),
             Self::Torn(_) => "run the command again".to_owned(),
             Self::Miscopied { .. } => {

@@ -124,8 +124,8 @@ async fn in_force(attempt: &Attempt<'_>) -> Result<Vec<InForce>, Failure> {
         Some(values) => Ok(names.into_iter().map(str::to_owned).zip(values).collect()),
         // Nothing else takes the only row away.
         None => Err(Failure::Profile(
-            "an answer of one row came without it, as with offset, additional_result_filter, or timeout_overflow_mode and \
-             next to no max_execution_time"
+            "an answer of one row came without it, as with offset, additional_result_filter, or result_overflow_mode or \
+             timeout_overflow_mode and next to no limit"
                 .to_owned(),
         )),
     }

@@ -17,6 +17,7 @@ use super::error::{Failure, ServerError};
 use super::profile::Overrides;
 use super::settings::ServerSettings;
 use crate::interrupt::{self, OnInterrupt};
+use crate::source::guard::guarded;
 
 /// The first wait before a query is sent again; each further one doubles.
 const FIRST_WAIT: Duration = Duration::from_millis(250);
@@ -205,7 +206,7 @@ impl Session {
         };
         self.running.ids().insert(attempt.id.clone());
         let limit = self.settings.query_timeout;
-        let outcome = self.runtime.block_on(async {
+        let run = async {
             match tokio::time::timeout(limit, work(&attempt)).await {
                 Ok(outcome) => outcome,
                 Err(_) => {
@@ -214,9 +215,11 @@ impl Session {
                     Err(Failure::Deadline(limit))
                 }
             }
-        });
+        };
+        // The client's decoder panics on some damaged answers.
+        let outcome = guarded(|| Ok::<_, Failure>(self.runtime.block_on(run)));
         self.running.ids().remove(&attempt.id);
-        outcome
+        outcome.unwrap_or_else(|reason| Err(Failure::Damaged(reason)))
     }
 }
 

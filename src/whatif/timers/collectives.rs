@@ -12,7 +12,7 @@ const OPTIMIZER: &str = "optimizer";
 const UPDATE: &str = "optimizer-inner-step";
 const NORM: &str = "optimizer-clip-main-grad";
 /// Reduction of gradients, by its names in several versions of Megatron-LM.
-const REDUCTION: [&str; 3] = ["all-grads-sync", "grads-reduce-scatter", "grads-all-reduce"];
+pub const REDUCTION: [&str; 3] = ["all-grads-sync", "grads-reduce-scatter", "grads-all-reduce"];
 const GATHERING: &str = "params-all-gather";
 /// What stands between the reduction and the optimizer.
 const SMALL: [&str; 2] = ["embedding-grads-all-reduce", "layernorm-grads-all-reduce"];

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::shape::Shape;
 use crate::contract::Timer;
 use crate::whatif::error::WhatIfError;
-use crate::whatif::replay::{Builder, Program};
-use crate::whatif::schedule::{Direction, Half, Interleaved, Op, one_f_one_b};
+use crate::whatif::replay::Program;
+use crate::whatif::schedule::{Direction, Flow, Interleaved, Op, Part, one_f_one_b};
 
 /// What an operation is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub enum Task {
         backward: bool,
         /// Its number among the calls of its timer in a step.
         call: usize,
+        /// The microbatch that passes.
+        microbatch: usize,
         /// Whether the stage loads data in it.
         loads: bool,
     },
@@ -26,6 +28,8 @@ pub enum Task {
     Transfer(usize),
     /// The reduction of gradients of a stage.
     Reduction(usize),
+    /// A call that has nothing to do.
+    Nothing,
 }
 
 /// What the timers around transfers stand for.
@@ -93,96 +97,64 @@ impl Schedule {
     /// Operations that wait for each other: a shape that no schedule has.
     pub fn new(shape: Shape, recorded: Recorded) -> Result<Self, WhatIfError> {
         let lists: Vec<Vec<Op>> = (0..shape.stages).map(|stage| operations(shape, stage)).collect();
-        let mut builder = Builder::default();
-        let mut tasks = Vec::new();
-        let mut halves = Vec::<(Half, bool, End, usize)>::new();
-        let mut lasts = Vec::new();
+        let mut flow = Flow::new(&lists, false)?;
+        let mut tasks = vec![Task::Nothing; flow.parts.len()];
+        let mut ends: Vec<Option<End>> = vec![None; flow.parts.len()];
         for (stage, ops) in lists.iter().enumerate() {
-            let mut before: Vec<usize> = Vec::new();
-            let mut passes = [0; 2];
             let mut calls = [0; Timer::ALL.len()];
-            for op in ops {
-                let mut now = Vec::new();
-                match *op {
-                    Op::Forward(pass) => {
-                        now.push(builder.push());
-                        tasks.push(Task::Pass {
-                            stage,
-                            backward: false,
-                            call: passes[0],
-                            loads: loads(shape, stage, pass / shape.microbatches),
-                        });
-                        passes[0] += 1;
-                    }
-                    Op::Backward(_) => {
-                        now.push(builder.push());
-                        tasks.push(Task::Pass {
-                            stage,
-                            backward: true,
-                            call: passes[1],
-                            loads: false,
-                        });
-                        passes[1] += 1;
-                    }
-                    Op::Exchange { timer, sends, recvs } => {
-                        let fused = calls[timer as usize];
-                        calls[timer as usize] += usize::from(recorded == Recorded::Calls);
-                        for (group, sent) in [(sends, true), (recvs, false)] {
-                            for half in group.into_iter().flatten() {
-                                let end = match recorded {
-                                    Recorded::Calls => End {
-                                        stage,
-                                        timer,
-                                        call: fused,
-                                    },
-                                    Recorded::Transfers => {
-                                        let timer = alone(half.direction, sent);
-                                        calls[timer as usize] += 1;
-                                        End {
-                                            stage,
-                                            timer,
-                                            call: calls[timer as usize] - 1,
-                                        }
-                                    }
-                                };
-                                now.push(builder.push());
-                                halves.push((half, sent, end, tasks.len()));
-                                tasks.push(Task::Transfer(usize::MAX));
-                            }
+            let mut passes = [0; 2];
+            for (op, nodes) in ops.iter().zip(&flow.entries[stage]) {
+                for node in nodes.clone() {
+                    match flow.parts[node] {
+                        Part::Pass { direction, pass, .. } => {
+                            let backward = direction == Direction::Backward;
+                            tasks[node] = Task::Pass {
+                                stage,
+                                backward,
+                                call: passes[usize::from(backward)],
+                                microbatch: pass % shape.microbatches,
+                                loads: !backward && loads(shape, stage, pass / shape.microbatches),
+                            };
+                            passes[usize::from(backward)] += 1;
                         }
+                        Part::End { half, sent } => {
+                            let timer = match (recorded, op) {
+                                (Recorded::Calls, Op::Exchange { timer, .. }) => *timer,
+                                _ => alone(half.direction, sent),
+                            };
+                            let call = calls[timer as usize];
+                            calls[timer as usize] += usize::from(recorded == Recorded::Transfers);
+                            ends[node] = Some(End { stage, timer, call });
+                        }
+                        Part::Nothing => {}
                     }
                 }
-                if now.is_empty() {
-                    continue;
+                if let (Recorded::Calls, Op::Exchange { timer, .. }) = (recorded, op) {
+                    calls[*timer as usize] += 1;
                 }
-                for &node in &now {
-                    for &earlier in &before {
-                        builder.after(node, earlier);
-                    }
-                }
-                before = now;
             }
-            let reduction = builder.push();
-            tasks.push(Task::Reduction(stage));
-            for earlier in before {
-                builder.after(reduction, earlier);
-            }
-            builder.rendezvous(&[reduction], true);
-            lasts.push(reduction);
         }
         let mut transfers = Vec::new();
-        halves.sort_by_key(|(half, sent, ..)| (half.link, half.direction as usize, half.microbatch, !*sent));
-        for pair in halves.chunk_by(|one, other| one.0 == other.0) {
-            let [(half, true, from, send), (_, false, to, recv)] = pair else {
-                return Err(WhatIfError::Circle { operations: pair.len() });
+        for (half, [send, recv]) in &flow.transfers {
+            let (Some(from), Some(to)) = (ends[*send], ends[*recv]) else {
+                return Err(WhatIfError::Circle { operations: 2 });
             };
-            builder.rendezvous(&[*send, *recv], false);
             (tasks[*send], tasks[*recv]) = (Task::Transfer(transfers.len()), Task::Transfer(transfers.len()));
             transfers.push(Transfer {
                 way: 2 * half.link + usize::from(half.direction == Direction::Backward),
-                from: *from,
-                to: *to,
+                from,
+                to,
             });
+        }
+        let mut lasts = Vec::new();
+        for stage in 0..shape.stages {
+            let reduction = flow.builder.push();
+            tasks.push(Task::Reduction(stage));
+            for earlier in flow.lasts(stage) {
+                flow.builder.after(reduction, earlier);
+            }
+            flow.builder.rendezvous(&[reduction], true);
+            lasts.push(reduction);
         }
         let links = if shape.chunks > 1 {
             shape.stages
@@ -190,7 +162,7 @@ impl Schedule {
             shape.stages - 1
         };
         Ok(Self {
-            program: builder.finish(&lasts)?,
+            program: flow.builder.finish(&lasts)?,
             tasks,
             transfers,
             ways: 2 * links,
@@ -264,7 +236,6 @@ mod tests {
                 .filter(|task| matches!(task, Task::Pass { .. }))
                 .count();
             assert_eq!(passes, 2 * stages * chunks * microbatches);
-            assert!(!schedule.tasks.contains(&Task::Transfer(usize::MAX)));
             assert!(schedule.transfers.iter().all(|transfer| transfer.way < schedule.ways));
         }
     }

@@ -68,7 +68,12 @@ impl<'a> Work<'a> {
         let mut filled = 0;
         let sums = Sums {
             forward: sums(job, workers, picked, FORWARD, f64::min, &mut filled)?,
-            backward: sums(job, workers, picked, BACKWARD, f64::min, &mut filled)?,
+            // Without a pipeline a step is its passes in any order: recorders of whole minibatches have one timer.
+            backward: if workers.stages == 1 && job.timer(BACKWARD).is_none() {
+                vec![vec![0.0; workers.ranks.len()]; picked.len()]
+            } else {
+                sums(job, workers, picked, BACKWARD, f64::min, &mut filled)?
+            },
             loading: sums(job, workers, picked, LOADING, f64::max, &mut 0)
                 .unwrap_or_else(|_| vec![vec![0.0; workers.ranks.len()]; picked.len()]),
         };
@@ -168,6 +173,14 @@ impl<'a> Work<'a> {
         self.filled += lost.iter().sum::<u64>();
     }
 
+    /// What a pass takes in a step, a number a lane; `None` from sums.
+    #[must_use]
+    pub fn pass(&self, step: usize, stage: usize, backward: bool, call: usize) -> Option<&[f64]> {
+        let lanes = self.workers.lanes;
+        let from = ((2 * stage + usize::from(backward)) * self.schedule.passes + call) * lanes;
+        self.passes.get(step)?.get(from..from + lanes)
+    }
+
     /// A way's transfers of a lane in a step.
     pub fn way(&self, way: usize, lane: usize, step: usize) -> impl Iterator<Item = f64> {
         let lanes = self.workers.lanes;
@@ -228,6 +241,8 @@ fn sums(
 pub struct Change {
     /// Factor on all passes of a worker.
     pub compute: Vec<f64>,
+    /// Factor on all passes of a microbatch, `[microbatch * lanes + lane]`; empty where none is changed.
+    pub load: Vec<f64>,
     /// Seconds taken out of each forward pass in which a worker loads data.
     pub loading: Vec<f64>,
     /// Factor on the transfers of a way and lane.
@@ -245,6 +260,7 @@ impl Change {
         let workers = work.workers.ranks.len();
         Self {
             compute: vec![1.0; workers],
+            load: Vec::new(),
             loading: vec![0.0; workers],
             transfer: vec![1.0; work.schedule.ways * work.workers.lanes],
             reduction: (0..work.workers.stages)
@@ -285,16 +301,25 @@ impl Durations for Step<'_> {
                 stage,
                 backward,
                 call,
+                microbatch,
                 loads,
             } => {
                 let worker = stage * lanes;
                 let factors = &self.change.compute[worker..worker + lanes];
                 let count = work.schedule.passes;
-                if let Some(passes) = work.passes.get(self.step) {
-                    let from = ((2 * stage + usize::from(backward)) * count + call) * lanes;
-                    let row = &passes[from..from + lanes];
-                    for ((time, seconds), factor) in times.iter_mut().zip(row).zip(factors) {
-                        *time += seconds * factor;
+                if let Some(row) = work.pass(self.step, stage, backward, call) {
+                    let seconds = row.iter().zip(factors).map(|(seconds, factor)| seconds * factor);
+                    let loads = self.change.load.get(microbatch * lanes..(microbatch + 1) * lanes);
+                    match loads {
+                        None => times
+                            .iter_mut()
+                            .zip(seconds)
+                            .for_each(|(time, seconds)| *time += seconds),
+                        Some(loads) => {
+                            for ((time, seconds), load) in times.iter_mut().zip(seconds).zip(loads) {
+                                *time += seconds * load;
+                            }
+                        }
                     }
                 } else {
                     let sums = if backward {
@@ -323,6 +348,7 @@ impl Durations for Step<'_> {
                     *time += seconds * factor;
                 }
             }
+            Task::Nothing => {}
             Task::Reduction(stage) => {
                 for time in times {
                     *time += self.change.reduction[stage];

@@ -1,8 +1,8 @@
 //! The durations of a trace with something mended.
 
-use super::fill::Values;
 use super::kind::Kind;
 use super::table::Op;
+use super::values::Values;
 use crate::whatif::error::WhatIfError;
 use crate::whatif::middle;
 use crate::whatif::question::Question;

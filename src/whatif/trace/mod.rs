@@ -9,9 +9,11 @@ mod mend;
 mod meta;
 mod read;
 mod table;
+mod take_apart;
+mod values;
 
-pub use fill::Values;
 pub use kind::Kind;
 pub use meta::Meta;
 pub use read::OpRows;
 pub use table::{Op, OpTable, TraceQuality};
+pub use values::Values;
