@@ -31,7 +31,7 @@ impl Database {
             .expect("it starts");
         // The golden ratio's multiples are spread evenly.
         std::thread::sleep(whole.mul_f64((f64::from(round) * 0.618_033_988_75).fract() * 1.2));
-        let name = if round % 2 == 0 { "-KILL" } else { "-TERM" };
+        let name = if round.is_multiple_of(2) { "-KILL" } else { "-TERM" };
         let id = child.id().to_string();
         let _ = Command::new("kill").args([name, &id]).stderr(Stdio::null()).status();
         !child.wait().expect("it ends").success()
