@@ -10,7 +10,7 @@ use crate::contract::metrics::{GROUPS, SUMMARY, TIMERS};
 use crate::source::{Micros, Need, PartStatistics, Rows, Scan, SourceError, SourceFile, TextColumn, scan, timestamp};
 
 /// One job of an input.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct JobEntry {
     /// Job id.
     pub job: String,

@@ -92,17 +92,7 @@ impl Analyst {
         let listed = ListedJob {
             entry: JobEntry {
                 job: due.job.clone(),
-                ranks: 0,
-                nodes: 0,
-                iterations: 0,
-                first_iteration: None,
-                last_iteration: None,
-                first_time: None,
-                last_time: None,
-                timers: Vec::new(),
-                pp_size: None,
-                runs: 0,
-                rows: 0,
+                ..JobEntry::default()
             },
             place: String::new(),
             files: None,

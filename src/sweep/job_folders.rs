@@ -77,17 +77,7 @@ mod tests {
     fn listed(job: &str) -> ListedJob {
         let entry = JobEntry {
             job: job.to_owned(),
-            ranks: 0,
-            nodes: 0,
-            iterations: 0,
-            first_iteration: None,
-            last_iteration: None,
-            first_time: None,
-            last_time: None,
-            timers: Vec::new(),
-            pp_size: None,
-            runs: 0,
-            rows: 0,
+            ..JobEntry::default()
         };
         ListedJob {
             entry,
