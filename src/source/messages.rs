@@ -4,15 +4,24 @@
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 
+use polars_arrow::datatypes::ArrowSchema;
+use polars_arrow::io::ipc::IpcSchema;
+use polars_arrow::io::ipc::read::deserialize_schema;
 use polars_arrow_format::ipc::planus::ReadAsRoot;
-use polars_arrow_format::ipc::{CompressionType, MessageHeaderRef, MessageRef, RecordBatchRef};
+use polars_arrow_format::ipc::{MessageHeaderRef, MessageRef};
+
+use super::buffers::{self, Body, Types};
 
 /// What begins a message, but for those of old writers.
 const MARK: [u8; 4] = [0xff; 4];
 /// Bytes of the description of a message, which names its buffers: more than any has.
 const LONGEST: u64 = 64 << 20;
-/// Bytes that a compressed buffer decodes to at most.
-const LARGEST_BUFFER: u64 = 1 << 30;
+/// Where the first message of a file begins, behind its mark.
+const FIRST: u64 = 8;
+/// Bytes at the end of a file: the length of the footer, and the mark again.
+const LAST: u64 = 10;
+/// Bytes that may lie between two messages: padding, or the end mark of a stream.
+const BETWEEN: u64 = 64 + 8;
 
 /// Where a message lies: what its description takes, its mark included, and its body.
 #[derive(Debug, Clone, Copy)]
@@ -22,48 +31,110 @@ pub(super) struct MessageSpan {
     pub body: i64,
 }
 
-/// Checks the messages of a file at the places that its footer names.
+/// Checks the messages of a file: they lie one behind the other between its two marks, and its schema, which stands in front and
+/// in the footer, is the same in both places.
 ///
 /// # Errors
 /// Messages that can't be read, or that claim what can't be.
-pub(super) fn check_file(mut file: &File, places: impl IntoIterator<Item = MessageSpan>) -> Result<(), String> {
+pub(super) fn check_file(
+    mut file: &File,
+    schema: &ArrowSchema,
+    ipc: &IpcSchema,
+    places: impl IntoIterator<Item = MessageSpan>,
+) -> Result<(), String> {
     let length = file.metadata().map_err(|error| error.to_string())?.len();
+    file.seek(SeekFrom::Start(FIRST)).map_err(|error| error.to_string())?;
+    let first = Message::read(&mut file, length)?.ok_or("it has no schema in front")?;
+    let (front, _) = first.schema()?;
+    if !is_same(&front, schema) {
+        return Err("the schema in front is another one than in the footer".to_owned());
+    }
+    let types = Types::of(schema, ipc);
+    let mut places: Vec<MessageSpan> = places.into_iter().collect();
+    places.sort_by_key(|place| place.offset);
+    let mut end = first.begin;
     for (number, place) in places.into_iter().enumerate() {
         let damaged = |reason: String| format!("message {number}: {reason}");
         let beyond = || damaged("it lies beyond the end of the file".to_owned());
         let (offset, body) = (u64::try_from(place.offset), u64::try_from(place.body));
-        let (Ok(offset), Ok(body), Ok(_)) = (offset, body, u32::try_from(place.description)) else {
+        let (Ok(offset), Ok(body), Ok(description)) = (offset, body, u64::try_from(place.description)) else {
             return Err(beyond());
         };
+        follows(end, offset).map_err(damaged)?;
         file.seek(SeekFrom::Start(offset)).map_err(|error| error.to_string())?;
         let Some(message) = Message::read(&mut file, length).map_err(damaged)? else {
             return Err(damaged("it is empty".to_owned()));
         };
-        if message.begin.checked_add(body).is_none_or(|end| end > length) {
-            return Err(beyond());
+        if offset.checked_add(description) != Some(message.begin) {
+            return Err(damaged(
+                "its description is of another length than the footer says".to_owned(),
+            ));
         }
-        message.check(&mut file, Some(body)).map_err(damaged)?;
+        if message.body().map_err(damaged)? != body {
+            return Err(damaged("its body is of another length than the footer says".to_owned()));
+        }
+        end = match message.begin.checked_add(body) {
+            Some(end) if end <= length => end,
+            _ => return Err(beyond()),
+        };
+        message.check(file, &types).map_err(damaged)?;
     }
-    Ok(())
+    follows(end, begin_of_footer(file, length)?).map_err(|_| "there is more in it than its footer names".to_owned())
 }
 
-/// Checks the messages of a stream, one after the other until its end or where it was cut.
+/// Whether what begins there lies right behind what ends there.
+fn follows(end: u64, begin: u64) -> Result<(), String> {
+    match begin.checked_sub(end) {
+        Some(between) if between <= BETWEEN => Ok(()),
+        Some(between) => Err(format!("{between} bytes before it belong to none")),
+        None => Err("it overlaps with another one".to_owned()),
+    }
+}
+
+fn begin_of_footer(mut file: &File, length: u64) -> Result<u64, String> {
+    let behind = length.checked_sub(LAST).ok_or("it is too short")?;
+    let mut size = [0; 4];
+    let read = file.seek(SeekFrom::Start(behind));
+    read.and_then(|_| file.read_exact(&mut size))
+        .map_err(|error| error.to_string())?;
+    let size = u64::from(u32::from_le_bytes(size));
+    behind
+        .checked_sub(size)
+        .ok_or_else(|| "its footer is longer than the file".to_owned())
+}
+
+fn is_same(one: &ArrowSchema, other: &ArrowSchema) -> bool {
+    let of = |schema: &ArrowSchema| -> Vec<_> {
+        let fields = schema.iter_values();
+        fields.map(|field| (field.name.clone(), field.dtype.clone())).collect()
+    };
+    of(one) == of(other)
+}
+
+/// Checks the messages of a stream, one after the other until its end.
 ///
 /// # Errors
-/// The same.
+/// The same, and a stream that was cut.
 pub(super) fn check_stream(mut file: &File) -> Result<(), String> {
     let length = file.metadata().map_err(|error| error.to_string())?.len();
     file.rewind().map_err(|error| error.to_string())?;
     let mut number = 0;
+    let mut types = None;
     while file.stream_position().map_err(|error| error.to_string())? < length {
         let damaged = |reason: String| format!("message {number}: {reason}");
         let Some(message) = Message::read(&mut file, length).map_err(damaged)? else {
             break;
         };
-        let end = message.check(&mut file, None).map_err(damaged)?;
+        let end = message.begin.saturating_add(message.body().map_err(damaged)?);
         if end > length {
-            // Cut: the reader finds that out, and says so.
-            break;
+            return Err(damaged("it ends behind the file: the file was cut short".to_owned()));
+        }
+        match &types {
+            None => {
+                let (schema, ipc) = message.schema().map_err(damaged)?;
+                types = Some(Types::of(&schema, &ipc));
+            }
+            Some(types) => message.check(file, types).map_err(damaged)?,
         }
         file.seek(SeekFrom::Start(end)).map_err(|error| error.to_string())?;
         number += 1;
@@ -106,85 +177,46 @@ impl Message {
         }))
     }
 
-    /// Checks what it says of its body, and gives where that ends.
-    fn check(&self, file: &mut &File, expected: Option<u64>) -> Result<u64, String> {
-        let unreadable = |error: &dyn std::fmt::Display| format!("its description can't be read ({error})");
-        let message = MessageRef::read_as_root(&self.description).map_err(|error| unreadable(&error))?;
-        let body = message.body_length().map_err(|error| unreadable(&error))?;
-        let body = u64::try_from(body).map_err(|_| "its body is shorter than nothing")?;
-        if expected.is_some_and(|expected| expected != body) {
-            return Err("its body is of another length than the footer says".to_owned());
-        }
+    fn parsed(&self) -> Result<MessageRef<'_>, String> {
+        MessageRef::read_as_root(&self.description).map_err(|error| unreadable(&error))
+    }
+
+    /// Bytes of its body.
+    fn body(&self) -> Result<u64, String> {
+        let body = self.parsed()?.body_length().map_err(|error| unreadable(&error))?;
+        u64::try_from(body).map_err(|_| "its body is shorter than nothing".to_owned())
+    }
+
+    fn schema(&self) -> Result<(ArrowSchema, IpcSchema), String> {
+        let (schema, ipc, _) = deserialize_schema(&self.description).map_err(|error| unreadable(&error))?;
+        Ok((schema, ipc))
+    }
+
+    /// Checks what it says of its body, which is there.
+    fn check(&self, file: &File, types: &Types) -> Result<(), String> {
+        let message = self.parsed()?;
+        let body = Body {
+            file,
+            begin: self.begin,
+            length: self.body()?,
+            version: message.version().map_err(|error| unreadable(&error))?,
+        };
         match message.header().map_err(|error| unreadable(&error))? {
-            Some(MessageHeaderRef::RecordBatch(batch)) => self.check_batch(file, batch, body)?,
+            Some(MessageHeaderRef::RecordBatch(batch)) => buffers::check(batch, types.columns(), &body),
             Some(MessageHeaderRef::DictionaryBatch(dictionary)) => {
-                if let Some(batch) = dictionary.data().map_err(|error| unreadable(&error))? {
-                    self.check_batch(file, batch, body)?;
+                let id = dictionary.id().map_err(|error| unreadable(&error))?;
+                let types = types.of_dictionary(id);
+                let types = types.ok_or_else(|| format!("no column has the dictionary {id}"))?;
+                match dictionary.data().map_err(|error| unreadable(&error))? {
+                    Some(batch) => buffers::check(batch, types, &body),
+                    None => Err("it is a dictionary without words".to_owned()),
                 }
             }
-            _ => {}
+            _ => Err("it holds neither rows nor a dictionary".to_owned()),
         }
-        Ok(self.begin.saturating_add(body))
     }
+}
 
-    fn check_batch(&self, file: &mut &File, batch: RecordBatchRef<'_>, body: u64) -> Result<(), String> {
-        let unreadable = |error: &dyn std::fmt::Display| format!("its description can't be read ({error})");
-        let codec = match batch.compression().map_err(|error| unreadable(&error))? {
-            Some(compression) => Some(compression.codec().map_err(|error| unreadable(&error))?),
-            None => None,
-        };
-        let mut decoded: u64 = 0;
-        for buffer in batch
-            .buffers()
-            .map_err(|error| unreadable(&error))?
-            .into_iter()
-            .flatten()
-        {
-            let (offset, length) = (u64::try_from(buffer.offset()), u64::try_from(buffer.length()));
-            let (Ok(offset), Ok(length)) = (offset, length) else {
-                return Err("a buffer begins or ends before its body".to_owned());
-            };
-            if offset.checked_add(length).is_none_or(|end| end > body) {
-                return Err("a buffer ends behind its body".to_owned());
-            }
-            let size = match codec {
-                Some(codec) if length > 0 => self.decoded_size(file, offset, length, codec)?,
-                _ => length,
-            };
-            decoded = decoded.saturating_add(size);
-        }
-        let rows = batch.length().map_err(|error| unreadable(&error))?;
-        // A cell takes a bit at least, and some columns more.
-        if u64::try_from(rows).ok().is_none_or(|rows| rows.div_ceil(8) > decoded) {
-            return Err(format!("it says that it holds {rows} rows in {decoded} bytes"));
-        }
-        Ok(())
-    }
-
-    /// What a compressed buffer says that it decodes to, in its first eight bytes.
-    fn decoded_size(&self, file: &mut &File, offset: u64, length: u64, codec: CompressionType) -> Result<u64, String> {
-        if length < 8 {
-            return Err(format!("a compressed buffer has {length} bytes"));
-        }
-        let mut size = [0; 8];
-        let read = file.seek(SeekFrom::Start(self.begin.saturating_add(offset)));
-        if read.and_then(|_| file.read_exact(&mut size)).is_err() {
-            // Cut: the reader finds that out, and says so.
-            return Ok(0);
-        }
-        let packed = length - 8;
-        let most = match codec {
-            // A length grows by 255 with each byte.
-            CompressionType::Lz4Frame => packed.saturating_mul(256).saturating_add(64),
-            CompressionType::Zstd => LARGEST_BUFFER,
-        };
-        match i64::from_le_bytes(size) {
-            // Not compressed after all.
-            -1 => Ok(packed),
-            size => match u64::try_from(size) {
-                Ok(size) if size <= most.min(LARGEST_BUFFER) => Ok(size),
-                _ => Err(format!("a buffer of {packed} bytes says that it decodes to {size}")),
-            },
-        }
-    }
+fn unreadable(error: &dyn std::fmt::Display) -> String {
+    format!("its description can't be read ({error})")
 }

@@ -8,6 +8,7 @@
 mod arrow;
 mod attributes;
 mod bounded;
+mod buffers;
 mod calls;
 pub mod clickhouse;
 mod columns;

@@ -61,6 +61,7 @@ const PROFILES: [(&str, &str); 30] = [
     ("prefer_column_name_to_alias = 1", "prefer_column_name_to_alias"),
     ("group_by_use_nulls = 1", "group_by_use_nulls"),
     ("use_query_cache = 1", "use_query_cache"),
+    ("wait_for_async_insert = 0", "wait_for_async_insert"),
     ("skip_unavailable_shards = 1", "skip_unavailable_shards"),
     (
         "max_rows_in_join = 1, join_overflow_mode = 'break'",
