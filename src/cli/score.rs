@@ -7,10 +7,10 @@ use anyhow::Context;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 
-use super::analyze::chosen_algorithms;
 use super::exit::{ArgumentError, Exit};
 use super::progress::Progress;
 use super::stdout::print;
+use super::values::algorithms;
 use crate::algos::Algorithm;
 use crate::evaluation::score::{
     LabelledJobs, Origin, Report, ScoreError, labelled_jobs, run as score, sensitivity, sensitivity_text, suite_jobs,
@@ -130,7 +130,7 @@ pub fn run(args: &ScoreArgs) -> anyhow::Result<Exit> {
         return Ok(Exit::Success);
     }
     let rules = args.rule_sets();
-    let algorithms = chosen_algorithms(&args.algorithm)?;
+    let algorithms = algorithms(&args.algorithm)?;
     if let Some(share) = args.fail_under
         && !(0.0..=1.0).contains(&share)
     {
