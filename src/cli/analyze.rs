@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use super::clickhouse::ClickHouseArgs;
 use super::exit::{ArgumentError, Exit};
 use super::logs::LogArgs;
-use super::progress::Progress;
+use super::reading::ReadingArgs;
 use super::screen::ScreenArgs;
 use super::source::Source;
 use super::stdout::{print, tell};
@@ -97,6 +97,8 @@ pub struct AnalyzeArgs {
     topology: TopologyArgs,
     #[command(flatten, next_help_heading = "Logs")]
     logs: LogArgs,
+    #[command(flatten, next_help_heading = "Files")]
+    reading: ReadingArgs,
     #[command(flatten, next_help_heading = "Thresholds of the peer rules")]
     peer: PeerThresholds,
     #[command(flatten, next_help_heading = "Thresholds of the classic rules")]
@@ -173,8 +175,9 @@ pub fn run(args: &AnalyzeArgs) -> anyhow::Result<Exit> {
             .build_global()
             .with_context(|| format!("failed to start {threads} threads"))?;
     }
-    let progress = Progress::start("reading");
-    let source = Source::open(&args.input, &args.clickhouse)?.with_logs(&args.logs)?;
+    let source = Source::open(&args.input, &args.clickhouse)?;
+    let mut source = source.with_logs(&args.logs)?.with_reading(&args.reading)?;
+    let progress = source.progress();
     let job = source.load(&request.selection, request.reduction, &|rows| progress.rows(rows))?;
     let timers = job.timers.len();
     if args.rules == RulesName::Classic && timers > MOST_CLASSIC_TIMERS {

@@ -19,6 +19,7 @@ mod load;
 mod logs;
 mod machines;
 mod progress;
+mod reading;
 mod replay;
 mod schema;
 mod score;

@@ -85,7 +85,12 @@ pub(super) fn all_of_text_array(text: &str) -> impl Iterator<Item = f64> {
         array => array.trim_start_matches('[').trim_end_matches(']'),
     };
     let number = |element: &str| element.trim().trim_matches(['"', '\'']).parse().unwrap_or(f64::NAN);
-    inner.split(',').filter(|_| !inner.trim().is_empty()).map(number)
+    // numpy writes blanks between the elements.
+    let separator = if inner.contains(',') { ',' } else { ' ' };
+    let elements = inner.trim().split(separator);
+    elements
+        .filter(move |element| separator == ',' && !inner.trim().is_empty() || !element.is_empty())
+        .map(number)
 }
 
 #[cfg(test)]

@@ -6,10 +6,12 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::compressed;
+use super::compressed::{self, BytesRead};
 use super::error::SourceError;
+use super::json::may_be_json;
 use super::logs::nodes::NodeMap;
 use super::logs::{Sniffed, holds_a_log, sniff};
+use super::names::ColumnNames;
 use walkdir::{DirEntry, WalkDir};
 
 /// How a file holds its rows.
@@ -37,8 +39,21 @@ pub struct SourceFile {
     pub path: PathBuf,
     /// What it holds.
     pub format: Format,
+    /// What the user says of it.
+    pub options: ReadOptions,
+}
+
+/// What the user says of the files.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct ReadOptions {
     /// Which rank runs on which node, for logs, which don't say.
     pub nodes: Option<Arc<NodeMap>>,
+    /// What the columns are called.
+    pub names: Arc<ColumnNames>,
+    /// Whether a file that can't be read is left out, and told, instead of an error.
+    pub skip_broken: bool,
+    /// Counts what is read of files that are read from begin to end.
+    pub bytes: BytesRead,
 }
 
 impl SourceFile {
@@ -51,7 +66,7 @@ impl SourceFile {
         Self {
             path,
             format,
-            nodes: None,
+            options: ReadOptions::default(),
         }
     }
 
@@ -91,7 +106,7 @@ const FORMATS: [Known; 6] = [
     Known {
         format: Format::Ndjson,
         endings: &["ndjson", "jsonl"],
-        first_bytes: &[b"{"],
+        first_bytes: &[],
     },
     Known {
         format: Format::Arrow,
@@ -259,7 +274,10 @@ fn is_another_table(path: &Path, delimiter: u8) -> bool {
     let Ok(header) = reader.byte_headers() else {
         return false;
     };
-    let names = |column: &str| header.iter().any(|name| name.trim_ascii() == column.as_bytes());
+    let names = |column: &str| {
+        let is = |name: &[u8]| name.trim_ascii().eq_ignore_ascii_case(column.as_bytes());
+        header.iter().any(is)
+    };
     !header.is_empty() && !names("metric_name") && !names("metric_values")
 }
 
@@ -292,13 +310,12 @@ fn by_content(path: &Path, log: bool) -> Result<Format, SourceError> {
         advice,
     };
     let begins = |known: &&Known| known.first_bytes.iter().any(|magic| bytes.starts_with(magic));
-    // A log may begin with the dictionary that a program prints first.
-    let known = FORMATS
-        .iter()
-        .find(begins)
-        .filter(|known| !(log && known.format == Format::Ndjson));
-    if let Some(known) = known {
+    if let Some(known) = FORMATS.iter().find(begins) {
         return Ok(known.format);
+    }
+    // A log may begin with the dictionary that a program prints first.
+    if !log && may_be_json(bytes) {
+        return Ok(Format::Ndjson);
     }
     let unread = [(&b"ORC"[..], "Apache ORC"), (b"Obj\x01", "Apache Avro")];
     if let Some((_, name)) = unread.iter().find(|(magic, _)| bytes.starts_with(magic)) {
@@ -334,7 +351,7 @@ fn is_a_log(path: &Path) -> bool {
 
 /// The format of standard input by its first bytes.
 fn of_stdin(head: &[u8]) -> Format {
-    if head.trim_ascii_start().starts_with(b"{") || head.trim_ascii().is_empty() {
+    if may_be_json(head) || head.trim_ascii().is_empty() {
         return Format::Ndjson;
     }
     let header = head.split(|&byte| byte == b'\n').next().unwrap_or_default();

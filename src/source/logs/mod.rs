@@ -38,7 +38,7 @@ pub(super) use sniff::{Sniffed, holds_a_log, sniff};
 /// A file that can't be read.
 pub(super) fn open(files: &[&SourceFile], columns: Columns) -> Result<LogBatches, SourceError> {
     let name = files.first().map_or_else(|| "log".to_owned(), |file| job_name(file));
-    let nodes = files.iter().find_map(|file| file.nodes.clone());
+    let nodes = files.iter().find_map(|file| file.options.nodes.clone());
     Ok(LogBatches {
         files: files.iter().rev().map(|&file| file.clone()).collect(),
         paths: files.iter().map(|file| file.path.clone()).collect(),
