@@ -288,7 +288,9 @@ impl NdjsonBatches {
 
     fn push_cells(&self, cells: &Cells<'_>, rows: &mut Rows) -> Result<(), SourceError> {
         let [timestamp, job, metric_name, subname, rank, iteration, values, node, rerun_uuid, cluster, attributes] = *cells;
-        let text = |cell: Option<&'_ RawValue>| cell.and_then(text_of);
+        fn text(cell: Option<&RawValue>) -> Option<std::borrow::Cow<'_, str>> {
+            cell.and_then(text_of)
+        }
         let values = text(values);
         let first = values.as_deref().map_or(Ok(None), first_of_text_array);
         rows.value.push(first.map_err(|reason| {
