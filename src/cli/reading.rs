@@ -28,7 +28,10 @@ impl ReadingArgs {
     pub(super) fn apply(&self, found: &mut Discovered) -> Result<(), ArgumentError> {
         let names: ColumnNames = self.column.iter().cloned().collect();
         if !self.column.is_empty() && found.files.iter().all(|file| file.format == Format::Log) {
-            return Err(ArgumentError::new("--column", "only logs are read, which have no columns"));
+            return Err(ArgumentError::new(
+                "--column",
+                "only logs are read, which have no columns",
+            ));
         }
         let names = Arc::new(names);
         for file in &mut found.files {

@@ -30,7 +30,11 @@ pub(super) fn open(file: &SourceFile, delimiter: u8, columns: Columns) -> Result
     if head.is_empty() {
         return Err(SourceError::Empty(path.to_owned()));
     }
-    let delimiter = delimiter_of(&head, delimiter, file.options.names.given("metric_values").map(str::as_bytes));
+    let delimiter = delimiter_of(
+        &head,
+        delimiter,
+        file.options.names.given("metric_values").map(str::as_bytes),
+    );
     let input: Input = Box::new(Cursor::new(head).chain(input));
     let mut reader = csv::ReaderBuilder::new()
         .delimiter(delimiter)
@@ -85,7 +89,8 @@ fn delimiter_of(head: &[u8], named: u8, named_values: Option<&[u8]>) -> u8 {
             let name = field.trim_ascii();
             let quoted = name.strip_prefix(b"\"").and_then(|name| name.strip_suffix(b"\""));
             let name = quoted.unwrap_or(name).to_ascii_lowercase();
-            VALUES.iter().any(|known| name == known.as_bytes()) || named_values.is_some_and(|named| name.eq_ignore_ascii_case(named))
+            VALUES.iter().any(|known| name == known.as_bytes())
+                || named_values.is_some_and(|named| name.eq_ignore_ascii_case(named))
         })
     };
     [named, b',', b'\t', b';', b'|']

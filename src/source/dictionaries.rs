@@ -35,7 +35,10 @@ pub(super) fn read_dictionary<R: Read + Seek>(
         return Ok(());
     };
     let ArrowDataType::Dictionary(_, words, _) = field.dtype.to_storage() else {
-        return Err(format!("column `{}` has a dictionary and is of another type", field.name));
+        return Err(format!(
+            "column `{}` has a dictionary and is of another type",
+            field.name
+        ));
     };
     let name = polars::prelude::PlSmallStr::EMPTY;
     let alone: ArrowSchema = std::iter::once((name.clone(), Field::new(name, (**words).clone(), false))).collect();

@@ -186,11 +186,15 @@ impl Reader<'_> {
         if kind.is_float() {
             let wide = self.cast(&series, column, &DataType::Float64)?;
             let cells = wide.f64().map_err(|_| self.wrong_type(column, kind, "an integer"))?;
-            let cells = cells.iter().map(|cell| self.read(column, cell, |cell| whole(*cell), |cell| !cell.is_nan()));
+            let cells = cells
+                .iter()
+                .map(|cell| self.read(column, cell, |cell| whole(*cell), |cell| !cell.is_nan()));
             return Ok(cells.collect());
         }
         if let Ok(cells) = series.str() {
-            let cells = cells.iter().map(|cell| self.read(column, cell, |cell| integer_of_text(cell), |_| true));
+            let cells = cells
+                .iter()
+                .map(|cell| self.read(column, cell, |cell| integer_of_text(cell), |_| true));
             return Ok(cells.collect());
         }
         Err(self.wrong_type(column, kind, "an integer"))
@@ -207,7 +211,9 @@ impl Reader<'_> {
             DataType::Date => |days: i64| days.saturating_mul(86_400_000_000),
             DataType::String => {
                 let cells = series.str().map_err(|_| self.wrong_type(column, kind, EXPECTED))?;
-                let cells = cells.iter().map(|cell| self.read(column, cell, |cell| timestamp::parse(cell), |_| true));
+                let cells = cells
+                    .iter()
+                    .map(|cell| self.read(column, cell, |cell| timestamp::parse(cell), |_| true));
                 return Ok(cells.collect());
             }
             kind if kind.is_primitive_numeric() => {

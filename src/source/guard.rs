@@ -39,7 +39,10 @@ const UNREAD_TYPE: &str = "it has a type that is not read; write it as text, num
 fn in_plain_words(error: &str) -> String {
     let text = one_line(error);
     let is_hint = |mark: &str| text.contains(mark);
-    if ["feature", "dtype-", "not implemented", "unimplemented"].into_iter().any(is_hint) {
+    if ["feature", "dtype-", "not implemented", "unimplemented"]
+        .into_iter()
+        .any(is_hint)
+    {
         return UNREAD_TYPE.to_owned();
     }
     text
@@ -73,7 +76,10 @@ mod tests {
         assert!(outcome.is_err_and(|reason| reason.starts_with("the decoder gave up") && !reason.contains("odd")));
         let outcome: Result<(), String> = guarded(|| -> Result<(), String> { panic!("activate dtype-{}", 7) });
         assert_eq!(outcome, Err(UNREAD_TYPE.to_owned()));
-        assert_eq!(guarded(|| Err::<(), _>("activate `dtype-array` feature")), Err(UNREAD_TYPE.to_owned()));
+        assert_eq!(
+            guarded(|| Err::<(), _>("activate `dtype-array` feature")),
+            Err(UNREAD_TYPE.to_owned())
+        );
         assert_eq!(guarded(|| Err::<(), _>("two\nlines")), Err("two lines".to_owned()));
         assert_eq!(guarded(|| Ok::<_, String>(7)), Ok(7));
     }

@@ -209,7 +209,10 @@ mod tests {
     const OWN: [&str; 7] = REQUIRED;
 
     fn places(given: &[&str], there: &[&str]) -> Result<Places, SourceError> {
-        let names: ColumnNames = given.iter().map(|text| text.parse::<NamedColumn>().expect("a name")).collect();
+        let names: ColumnNames = given
+            .iter()
+            .map(|text| text.parse::<NamedColumn>().expect("a name"))
+            .collect();
         names.places(Path::new("f.csv"), there, Columns::Analysed)
     }
 
@@ -244,9 +247,24 @@ mod tests {
 
     #[test]
     fn what_is_twice_or_missing_is_refused() {
-        assert!(matches!(places(&[], &with(&["rank"])), Err(SourceError::DoubleColumn { column: "rank", .. })));
-        let twice = ["timestamp", "job", "metric_name", "subname", "Rank", "RANK", "iteration", "metric_values"];
-        assert!(matches!(places(&[], &twice), Err(SourceError::DoubleColumn { column: "rank", .. })));
+        assert!(matches!(
+            places(&[], &with(&["rank"])),
+            Err(SourceError::DoubleColumn { column: "rank", .. })
+        ));
+        let twice = [
+            "timestamp",
+            "job",
+            "metric_name",
+            "subname",
+            "Rank",
+            "RANK",
+            "iteration",
+            "metric_values",
+        ];
+        assert!(matches!(
+            places(&[], &twice),
+            Err(SourceError::DoubleColumn { column: "rank", .. })
+        ));
         let error = places(&[], &["timestamp", "job"]).expect_err("columns are missing");
         assert!(error.to_string().contains("`metric_name` is missing"), "{error}");
     }
@@ -256,7 +274,10 @@ mod tests {
         assert_eq!("node=host".parse::<NamedColumn>().map(|named| named.column), Ok("node"));
         assert_eq!("node".parse::<NamedColumn>(), Err(NamedColumnError::Form));
         assert_eq!("node=".parse::<NamedColumn>(), Err(NamedColumnError::Form));
-        let error = "host=node".parse::<NamedColumn>().expect_err("no such column").to_string();
+        let error = "host=node"
+            .parse::<NamedColumn>()
+            .expect_err("no such column")
+            .to_string();
         assert!(error.contains("`host`") && error.contains("metric_values"), "{error}");
     }
 }

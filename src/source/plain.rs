@@ -9,7 +9,13 @@ use polars_arrow::types::{NativeType, i256};
 
 /// The type that stands for another in [`plain`].
 pub(super) fn plain_type(kind: &ArrowDataType) -> ArrowDataType {
-    let inner = |field: &Field| Box::new(Field::new(field.name.clone(), plain_type(&field.dtype), field.is_nullable));
+    let inner = |field: &Field| {
+        Box::new(Field::new(
+            field.name.clone(),
+            plain_type(&field.dtype),
+            field.is_nullable,
+        ))
+    };
     match kind {
         // Their values are UTC whatever the zone says, and zones like +05:30 or Z have no name.
         ArrowDataType::Timestamp(unit, Some(_)) => ArrowDataType::Timestamp(*unit, None),
@@ -118,7 +124,10 @@ mod tests {
         let lists = plain(FixedSizeListArray::new(kind, 2, values, None).boxed()).expect("lists");
         let lists = of_kind::<ListArray<i64>>(&*lists).expect("lists");
         assert_eq!(lists.offsets().as_slice(), [0, 2, 4]);
-        assert_eq!(floats_of(&**lists.values()), [Some(1.0), Some(2.0), Some(3.0), Some(4.0)]);
+        assert_eq!(
+            floats_of(&**lists.values()),
+            [Some(1.0), Some(2.0), Some(3.0), Some(4.0)]
+        );
     }
 
     #[test]

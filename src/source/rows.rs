@@ -196,7 +196,9 @@ pub fn first_of_text_array(text: &str) -> Result<Option<f64>, String> {
         None => text,
     };
     // numpy writes blanks between the elements.
-    let first = inner.split([',', ' ']).find(|element| !element.is_empty());
+    let first = inner
+        .split(|letter: char| letter == ',' || letter.is_whitespace())
+        .find(|element| !element.is_empty());
     let first = first.unwrap_or_default().trim().trim_matches(['"', '\'']);
     match first {
         "" | "null" | "NULL" | "None" => Ok(None),

@@ -76,7 +76,10 @@ mod tests {
             first.notes(Path::new("a.csv")),
             [
                 "a.csv: 3 cells of column `timestamp` are not a time, such as `yesterday`".to_owned(),
-                format!("a.csv: 1 cell of column `rank` is not a whole number, such as `{}...`", "x".repeat(40)),
+                format!(
+                    "a.csv: 1 cell of column `rank` is not a whole number, such as `{}...`",
+                    "x".repeat(40)
+                ),
             ]
         );
     }

@@ -102,7 +102,10 @@ impl<'de> Visitor<'de> for Object<'_> {
                 Some(column) => {
                     let cell = members.next_value::<&'de RawValue>()?;
                     if cells[column].replace(cell).is_some() {
-                        return Err(M::Error::custom(format_args!("column `{}` is there twice", COLUMNS[column])));
+                        return Err(M::Error::custom(format_args!(
+                            "column `{}` is there twice",
+                            COLUMNS[column]
+                        )));
                     }
                 }
             }
@@ -160,11 +163,20 @@ mod tests {
     fn cells_are_found_by_the_names_of_their_columns() {
         let mut keys = Keys(COLUMNS.map(|column| Some(column.to_owned())));
         keys.0[4] = Some("Rank".to_owned());
-        let cells = cells_of(r#"{"Rank": 5, "rank": 6, "job": "a\"b", "node": null, "x": {"job": 1}}"#, &keys).expect("a row");
+        let cells = cells_of(
+            r#"{"Rank": 5, "rank": 6, "job": "a\"b", "node": null, "x": {"job": 1}}"#,
+            &keys,
+        )
+        .expect("a row");
         let text = |column: usize| cells[column].and_then(text_of).map(Cow::into_owned);
-        assert_eq!((text(4).as_deref(), text(1).as_deref(), text(7)), (Some("5"), Some("a\"b"), None));
+        assert_eq!(
+            (text(4).as_deref(), text(1).as_deref(), text(7)),
+            (Some("5"), Some("a\"b"), None)
+        );
         assert!(cells[7].is_some() && cells[0].is_none());
-        let error = cells_of(r#"{"job": 1, "job": 2}"#, &keys).expect_err("twice").to_string();
+        let error = cells_of(r#"{"job": 1, "job": 2}"#, &keys)
+            .expect_err("twice")
+            .to_string();
         assert!(error.contains("column `job` is there twice"), "{error}");
         assert_eq!(keys_of(r#"{"b": [1], "a": {}}"#).expect("keys"), ["b", "a"]);
         assert!(cells_of("[1]", &keys).is_err() && cells_of("{} 1", &keys).is_err());

@@ -56,7 +56,11 @@ impl<R: BufRead> Document<R> {
             return Ok(false);
         }
         self.rows += 1;
-        if self.values.value(row)? { Ok(true) } else { Err(self.broken("the file breaks off here")) }
+        if self.values.value(row)? {
+            Ok(true)
+        } else {
+            Err(self.broken("the file breaks off here"))
+        }
     }
 
     fn broken(&self, reason: &str) -> Broken {
@@ -110,7 +114,10 @@ impl<R: BufRead> Document<R> {
             let text = String::from_utf8_lossy(value).into_owned();
             match key.as_str() {
                 "rows" if text.parse().is_ok_and(|rows: u64| rows != self.rows) => {
-                    return Err(self.broken(&format!("the document says that it has {text} rows, and holds {}", self.rows)));
+                    return Err(self.broken(&format!(
+                        "the document says that it has {text} rows, and holds {}",
+                        self.rows
+                    )));
                 }
                 "exception" => return Err(self.broken(&format!("the server broke off: {text}"))),
                 _ => {}

@@ -21,6 +21,16 @@ pub(super) enum Form {
     Table,
 }
 
+const A_LIST_A_COLUMN: &str = "it is JSONColumns, a list a column; write it as JSONEachRow or Parquet";
+const AN_OBJECT_A_COLUMN: &str =
+    "it holds an object a column, as pandas' to_json does by itself; write it with orient=\"records\", or as Parquet";
+
+/// The columns whose cells are no lists.
+fn columns() -> impl Iterator<Item = &'static str> {
+    let all = REQUIRED.into_iter().chain(OPTIONAL);
+    all.filter(|column| *column != "metric_values")
+}
+
 /// Whether a text can be rows in JSON: it begins with an object, or with a list of objects, lists, texts or numbers, which a log's
 /// `[2026-03-01 ...` and `[default0]:` are not.
 pub(in crate::source) fn may_be_json(head: &[u8]) -> bool {
@@ -64,8 +74,17 @@ pub(super) fn form_of(head: &[u8]) -> Result<Form, String> {
         // Longer than what was looked at: a table's first keys stand before its rows.
         let of_table = ["\"meta\"", "\"data\"", "\"columns\"", "\"schema\""];
         let first = text[1..].trim_ascii_start();
-        let is_table = of_table.iter().any(|key| first.starts_with(key.as_bytes()));
-        return Ok(if is_table { Form::Table } else { Form::Lines });
+        if of_table.iter().any(|key| first.starts_with(key.as_bytes())) {
+            return Ok(Form::Table);
+        }
+        // A column that begins with all of its cells.
+        let column = columns().find_map(|column| first.strip_prefix(format!("\"{column}\"").as_bytes()));
+        let cells = column.and_then(|rest| rest.trim_ascii_start().strip_prefix(b":"));
+        return match cells.and_then(|rest| rest.trim_ascii_start().first()) {
+            Some(b'[') => Err(A_LIST_A_COLUMN.to_owned()),
+            Some(b'{') => Err(AN_OBJECT_A_COLUMN.to_owned()),
+            _ => Ok(Form::Lines),
+        };
     };
     let Ok(members) = serde_json::from_slice::<std::collections::BTreeMap<String, &RawValue>>(value) else {
         return Ok(Form::Lines);
@@ -73,22 +92,21 @@ pub(super) fn form_of(head: &[u8]) -> Result<Form, String> {
     if members.get("data").is_some_and(|rows| rows.get().starts_with('[')) {
         return Ok(Form::Table);
     }
-    let columns = || REQUIRED.into_iter().chain(OPTIONAL).filter(|column| *column != "metric_values");
     let holds = |begin: char| {
         let is = |column: &str| members.get(column).is_some_and(|cells| cells.get().starts_with(begin));
         columns().filter(|column| is(column)).count() > 1
     };
     if holds('[') {
-        return Err("it is JSONColumns, a list a column; write it as JSONEachRow or Parquet".to_owned());
+        return Err(A_LIST_A_COLUMN.to_owned());
     }
     if holds('{') {
-        return Err("it holds an object a column, as pandas' to_json does by itself; write it with orient=\"records\", or as \
-                    Parquet"
-            .to_owned());
+        return Err(AN_OBJECT_A_COLUMN.to_owned());
     }
     let of_rows = |row: &&RawValue| row.get().starts_with('{') && row.get().contains("metric_name");
     if !members.is_empty() && members.values().all(|row| of_rows(&row)) {
-        return Err("it is JSONObjectEachRow, an object around all rows; write it as JSONEachRow or Parquet".to_owned());
+        return Err(
+            "it is JSONObjectEachRow, an object around all rows; write it as JSONEachRow or Parquet".to_owned(),
+        );
     }
     let on_one_line = memchr::memchr(b'\n', value).is_none() && first_line(rest).trim_ascii().is_empty();
     Ok(if on_one_line { Form::Lines } else { Form::Values })
@@ -115,7 +133,11 @@ fn of_list(text: &[u8]) -> Result<Form, String> {
 
 /// Whether texts are names of columns and no cells: none of them begins like a time, and there are no two alike.
 fn are_names(texts: &[String]) -> bool {
-    let is_name = |text: &String| text.chars().next().is_some_and(|letter| letter.is_alphabetic() || letter == '_');
+    let is_name = |text: &String| {
+        text.chars()
+            .next()
+            .is_some_and(|letter| letter.is_alphabetic() || letter == '_')
+    };
     let mut sorted: Vec<&String> = texts.iter().collect();
     sorted.sort();
     sorted.dedup();
@@ -125,8 +147,20 @@ fn are_names(texts: &[String]) -> bool {
 /// Whether a line of texts holds the types that ClickHouse's `WithNamesAndTypes` writes below the names.
 pub(super) fn are_types(texts: &[String]) -> bool {
     const KINDS: [&str; 14] = [
-        "Nullable(", "LowCardinality(", "Array(", "Enum", "DateTime", "Date", "String", "FixedString", "Int", "UInt", "Float",
-        "Decimal", "UUID", "JSON",
+        "Nullable(",
+        "LowCardinality(",
+        "Array(",
+        "Enum",
+        "DateTime",
+        "Date",
+        "String",
+        "FixedString",
+        "Int",
+        "UInt",
+        "Float",
+        "Decimal",
+        "UUID",
+        "JSON",
     ];
     !texts.is_empty()
         && texts
@@ -166,6 +200,8 @@ mod tests {
             ("[[\"2026-03-01\"]]", "a list of lists"),
             ("{\"rank\":[1,2],\"job\":[\"j\",\"j\"]}", "JSONColumns"),
             ("{\"rank\":{\"0\":1},\"job\":{\"0\":\"j\"}}", "orient=\"records\""),
+            ("{\"timestamp\": [\"2026", "JSONColumns"),
+            ("{\"timestamp\": {\"0\": 1", "orient=\"records\""),
             ("{\"row_1\":{\"metric_name\":\"x\"}}", "JSONObjectEachRow"),
         ] {
             let advice = form_of(text.as_bytes()).expect_err("refused");
@@ -175,7 +211,14 @@ mod tests {
 
     #[test]
     fn logs_are_no_json() {
-        for text in ["[2026-03-01 08:00:00] iteration", "[default0]: x", "[1,15]<stdout>: x", "[Rank 0] x", "[rank7]: x", ""] {
+        for text in [
+            "[2026-03-01 08:00:00] iteration",
+            "[default0]: x",
+            "[1,15]<stdout>: x",
+            "[Rank 0] x",
+            "[rank7]: x",
+            "",
+        ] {
             assert!(!may_be_json(text.as_bytes()), "{text}");
         }
     }
@@ -183,7 +226,12 @@ mod tests {
     #[test]
     fn types_are_told_from_cells() {
         let texts = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect::<Vec<_>>();
-        assert!(are_types(&texts(&["DateTime64(6, 'UTC')", "LowCardinality(String)", "Array(Float64)", "UInt32"])));
+        assert!(are_types(&texts(&[
+            "DateTime64(6, 'UTC')",
+            "LowCardinality(String)",
+            "Array(Float64)",
+            "UInt32"
+        ])));
         assert!(!are_types(&texts(&["2026-03-01 08:00:00", "String"])));
     }
 }

@@ -10,7 +10,7 @@ mod document;
 mod form;
 mod values;
 
-use std::io::{BufRead, BufReader, ErrorKind, Read};
+use std::io::{BufRead, BufReader, Cursor, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use serde_json::value::RawValue;
@@ -35,7 +35,9 @@ use values::Broken;
 /// What some editors write before the first letter.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 /// Bytes in which the form shows.
-const HEAD: usize = 1 << 18;
+const HEAD: u64 = 1 << 18;
+/// Bytes that are read at once.
+const BUFFER: usize = 1 << 18;
 
 type Input = BufReader<Box<dyn Read + Send>>;
 
@@ -45,24 +47,32 @@ type Input = BufReader<Box<dyn Read + Send>>;
 /// A file that can't be read or is empty, a form of JSON that names no columns.
 pub(super) fn open(file: &SourceFile, columns: Columns) -> Result<NdjsonBatches, SourceError> {
     let path = file.path.as_path();
-    let mut input = BufReader::with_capacity(HEAD, compressed::open(file)?);
+    let mut input = compressed::open(file)?;
     let damaged = |error: std::io::Error| match error.kind() {
         ErrorKind::InvalidData | ErrorKind::InvalidInput | ErrorKind::Other => {
             SourceError::corrupt(path, "the compressed data", error)
         }
         _ => SourceError::io(path)(error),
     };
-    let head = input.fill_buf().map_err(damaged)?;
+    let mut head = Vec::new();
+    let read = input.by_ref().take(HEAD).read_to_end(&mut head);
+    read.map_err(damaged)?;
     if head.is_empty() {
         return Err(SourceError::Empty(path.to_owned()));
     }
-    let mark = if head.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
-    let form = form_of(head).map_err(|advice| SourceError::WrongFormat {
+    let mark = if head.starts_with(BYTE_ORDER_MARK) {
+        BYTE_ORDER_MARK.len()
+    } else {
+        0
+    };
+    let form = form_of(&head).map_err(|advice| SourceError::WrongFormat {
         path: path.to_owned(),
         expected: "readable",
         advice,
     })?;
-    input.consume(mark);
+    head.drain(..mark);
+    let whole: Box<dyn Read + Send> = Box::new(Cursor::new(head).chain(input));
+    let input = BufReader::with_capacity(BUFFER, whole);
     let source = match form {
         Form::Lines | Form::CompactLines => Source::Lines {
             input,
@@ -145,7 +155,8 @@ impl NdjsonBatches {
 
     /// Reads the next row as it is written, or a blank line; `false` at the end.
     fn next_row(&mut self, buffer: &mut Vec<u8>) -> Result<bool, SourceError> {
-        let broken = |path: &Path, broken: Broken| SourceError::corrupt(path, format!("line {}", broken.line), broken.reason);
+        let broken =
+            |path: &Path, broken: Broken| SourceError::corrupt(path, format!("line {}", broken.line), broken.reason);
         match &mut self.source {
             Source::Lines { input, line, .. } => {
                 buffer.clear();
@@ -166,7 +177,9 @@ impl NdjsonBatches {
             }
             Source::Document(document) => {
                 let header = &mut self.header;
-                let more = document.next(buffer, header).map_err(|error| broken(&self.path, error))?;
+                let more = document
+                    .next(buffer, header)
+                    .map_err(|error| broken(&self.path, error))?;
                 self.place = format!("line {}", document.line());
                 Ok(more)
             }
@@ -176,6 +189,11 @@ impl NdjsonBatches {
     fn push(&mut self, text: &str, rows: &mut Rows) -> Result<(), SourceError> {
         if text.starts_with('[') && self.takes_lists() {
             return self.push_list(text, rows);
+        }
+        if text.starts_with('[') && matches!(self.source, Source::Document(_)) {
+            return Err(
+                self.corrupt("rows are lists, and nothing before them names their columns; write it as JSONEachRow")
+            );
         }
         if !text.starts_with('{') {
             return Err(self.corrupt("it is no JSON object; columns are read by name only, as JSONEachRow writes them"));
@@ -267,14 +285,17 @@ impl NdjsonBatches {
 
     /// Finds the columns among the names that the first row has.
     fn keys(&self, there: &[String], rows: &mut Rows) -> Result<Keys, SourceError> {
-        let places = self.names.places(&self.path, there, self.columns).map_err(|error| match error {
-            SourceError::MissingColumn { path, column, found } => SourceError::MissingColumn {
-                path,
-                column,
-                found: format!("{found} ({})", self.place),
-            },
-            other => other,
-        })?;
+        let places = self
+            .names
+            .places(&self.path, there, self.columns)
+            .map_err(|error| match error {
+                SourceError::MissingColumn { path, column, found } => SourceError::MissingColumn {
+                    path,
+                    column,
+                    found: format!("{found} ({})", self.place),
+                },
+                other => other,
+            })?;
         let known: Vec<&str> = self.columns.known().collect();
         let keys = COLUMNS.map(|column| {
             let named = places.of(column).map(|place| there[place].clone());
@@ -287,7 +308,19 @@ impl NdjsonBatches {
     }
 
     fn push_cells(&self, cells: &Cells<'_>, rows: &mut Rows) -> Result<(), SourceError> {
-        let [timestamp, job, metric_name, subname, rank, iteration, values, node, rerun_uuid, cluster, attributes] = *cells;
+        let [
+            timestamp,
+            job,
+            metric_name,
+            subname,
+            rank,
+            iteration,
+            values,
+            node,
+            rerun_uuid,
+            cluster,
+            attributes,
+        ] = *cells;
         fn text(cell: Option<&RawValue>) -> Option<std::borrow::Cow<'_, str>> {
             cell.and_then(text_of)
         }

@@ -107,7 +107,11 @@ impl<R: BufRead> JsonValues<R> {
             if buffer.is_empty() {
                 // A number may end a file.
                 let ended = depth == 0 && !in_string && !text.is_empty();
-                return if ended { Ok(true) } else { Err(self.broken("the file breaks off here")) };
+                return if ended {
+                    Ok(true)
+                } else {
+                    Err(self.broken("the file breaks off here"))
+                };
             }
             let (mut taken, mut done) = (0, false);
             while let Some(&byte) = buffer.get(taken) {
@@ -160,7 +164,11 @@ impl<R: BufRead> JsonValues<R> {
             self.line += lines;
             self.input.consume(taken);
             if done {
-                return if text.is_empty() { Err(self.broken("a value is missing")) } else { Ok(true) };
+                return if text.is_empty() {
+                    Err(self.broken("a value is missing"))
+                } else {
+                    Ok(true)
+                };
             }
             if text.len() as u64 > LONGEST {
                 return Err(self.broken("a value does not end within 64 MB"));
@@ -207,10 +215,20 @@ mod tests {
     #[test]
     fn values_are_cut_where_they_end_whatever_the_buffer() {
         let text = " {\"a\": [1, {\"b\": \"}\\\\\\\"]\"}]}\n[1,\n2] \"x\\\"y\" 12 true";
-        let expected = ["{\"a\": [1, {\"b\": \"}\\\\\\\"]\"}]}", "[1,\n2]", "\"x\\\"y\"", "12", "true"];
+        let expected = [
+            "{\"a\": [1, {\"b\": \"}\\\\\\\"]\"}]}",
+            "[1,\n2]",
+            "\"x\\\"y\"",
+            "12",
+            "true",
+        ];
         for buffer in 1..20 {
             let (found, broken) = values(text, buffer);
-            assert_eq!((found.as_slice(), broken), (&expected.map(str::to_owned)[..], None), "{buffer}");
+            assert_eq!(
+                (found.as_slice(), broken),
+                (&expected.map(str::to_owned)[..], None),
+                "{buffer}"
+            );
         }
     }
 
