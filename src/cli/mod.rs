@@ -26,6 +26,7 @@ mod score;
 mod screen;
 mod serve;
 mod simulate;
+mod simulated_log;
 mod source;
 mod stdout;
 mod sweep;

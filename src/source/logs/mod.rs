@@ -16,6 +16,7 @@ mod measures;
 pub mod nodes;
 mod one_line;
 mod placing;
+pub mod print;
 mod reading;
 mod reports;
 mod setup;
