@@ -45,7 +45,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             let path = folder.path().join(format!("{name}-{chatter}.log"));
             print(&path, form, ranks, chatter, bytes)?;
             let size = std::fs::metadata(&path)?.len() as f64 / 1e6;
-            let line = |reader: &str, run: &measured::Run| {
+            let line = |reader: &str, run: &measured::Measured| {
                 println!(
                     "| {name}, {chatter} other lines a step | {size:.0} | {reader} | {:.2} | {:.0} | {:.0} |",
                     run.seconds,

@@ -137,7 +137,7 @@ pub fn scan<S: Scan>(files: &[SourceFile], scan: &mut S, progress: &dyn Fn(u64))
     // Logs are parts of one job: which run a line is of shows from those before.
     let logs: Vec<&SourceFile> = files.iter().filter(|file| file.format == Format::Log).collect();
     if let Some(first) = logs.first() {
-        let batches = logs::open(&logs, scan.columns())?;
+        let batches = logs::open(&logs, scan.columns());
         pass.drain(first, batches, scan).map_err(Stopped::into_error)?;
     }
     Ok(())

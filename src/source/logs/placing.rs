@@ -44,6 +44,11 @@ impl Block {
         }
     }
 
+    /// Whether its rows have the least and the greatest.
+    pub fn is_spread(&self) -> bool {
+        self.layout == Layout::Spread
+    }
+
     /// Forgets the timer: its name was cut, and ranks that follow must not go to the one before.
     pub fn lose_timer(&mut self) {
         self.timer = None;

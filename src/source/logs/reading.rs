@@ -5,7 +5,7 @@ use std::sync::Arc;
 use memchr::memmem;
 
 use super::builder::{At, Builder, Kind};
-use super::clean::{clean, launcher_prefix};
+use super::clean::launcher_prefix;
 use super::grammar::{
     Iteration, IterationLine, Layout, Name, header, is_open_spread, iteration_line, logger_time, rank_row, spread_row,
     timer_name,
@@ -13,6 +13,7 @@ use super::grammar::{
 use super::nodes::NodeMap;
 use super::one_line::{deepspeed_step, goes_on, is_deepspeed, one_line};
 use super::placing::{Block, Counts, DeepSpeed, Held};
+use super::prepare::{Prepared, PreparedChunk, Said};
 use super::reports::Reports;
 use super::setup::{Setup, is_open_world_line};
 use super::steps::{Course, Steps};
@@ -44,7 +45,6 @@ pub(super) struct Reading {
     /// A line whose rest may follow.
     open: Vec<u8>,
     pieces: usize,
-    space: Vec<u8>,
     pub(super) counts: Counts,
 }
 
@@ -65,22 +65,30 @@ impl Reading {
             first_block: None,
             open: Vec::new(),
             pieces: 0,
-            space: Vec::new(),
             counts: Counts::default(),
         }
     }
 
-    /// Takes the next line as it stands in the log.
-    pub fn line(&mut self, raw: &[u8]) {
+    /// Takes the next line of a chunk.
+    pub fn line(&mut self, chunk: &PreparedChunk, line: &Prepared) {
         self.counts.lines += 1;
-        let mut space = std::mem::take(&mut self.space);
-        let line = clean(raw, &mut space);
-        if self.open.is_empty() {
-            self.take(line, false);
-        } else {
-            self.join(line);
+        let text = chunk.text(line);
+        if !self.open.is_empty() {
+            return self.join(text);
         }
-        self.space = space;
+        match line.said {
+            Said::Rank { rank, seconds } => self.rank_row(rank, seconds),
+            Said::Spread { name, least, most } if self.block.as_ref().is_some_and(Block::is_spread) => {
+                self.pieces = 0;
+                if let Some(name) = text.get(usize::from(name.0)..usize::from(name.1)) {
+                    let name = String::from_utf8_lossy(name);
+                    self.spread(&name, Some(least), most);
+                }
+            }
+            Said::Nothing if self.reports.is_open() => self.other(text),
+            Said::Nothing => self.pieces = 0,
+            Said::Spread { .. } | Said::Any => self.take(text, false),
+        }
     }
 
     /// Puts a line behind one that was open, if it is its rest.
