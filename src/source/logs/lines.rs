@@ -8,8 +8,8 @@ use memchr::{memchr2, memrchr2};
 
 use super::utf16::as_utf8;
 
-/// Bytes of a chunk, about.
-const CHUNK: usize = 1 << 20;
+/// Bytes of a chunk, about: what a processor keeps near it.
+const CHUNK: usize = 1 << 18;
 /// A longer line is no log line: it is passed over and counted.
 const LONGEST: usize = 1 << 16;
 

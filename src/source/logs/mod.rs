@@ -96,7 +96,7 @@ impl LogBatches {
                 }
             }
             // While the lines of some chunks are put where they belong, those of the next ones are looked at.
-            let (stream, wanted) = (&mut self.stream, self.ready.len() < 2 * rayon::current_num_threads());
+            let (stream, wanted) = (&mut self.stream, self.ready.len() < 8 * rayon::current_num_threads());
             let (reading, ready, next_line) = (&mut self.reading, &mut self.ready, &mut self.next_line);
             let columns = self.columns;
             let (is_full, next) = rayon::join(

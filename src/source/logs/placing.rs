@@ -251,6 +251,9 @@ impl Reading {
             }
         };
         self.builder.set_subname(name);
+        if factor == 1.0 {
+            return self.builder.push(kind, rank, at, values);
+        }
         let scaled: Vec<f64> = values.iter().map(|value| value * factor).collect();
         self.builder.push(kind, rank, at, &scaled);
     }

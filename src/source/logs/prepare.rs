@@ -4,7 +4,8 @@
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use aho_corasick::AhoCorasick;
+use aho_corasick::packed::Searcher;
+use memchr::{memchr2, memmem};
 
 use super::clean::{clean, launcher_prefix, trim_end};
 use super::grammar::{is_open_spread, rank_row, spread_row};
@@ -45,8 +46,8 @@ pub(super) struct PreparedChunk {
 }
 
 /// Words without one of which a line says nothing, see [`prepared`]. The first two are of rows, which have a way of their own.
-const WORDS: [&str; 19] = [
-    "....",
+const WORDS: [&str; 16] = [
+    ".: ",
     ": (",
     " : ",
     "iteration",
@@ -62,15 +63,12 @@ const WORDS: [&str; 19] = [
     " step=",
     "steps: ",
     "datetime: ",
-    // Terminal codes may stand inside of a word.
-    "\u{1b}",
-    "\u{8}",
-    "^[",
 ];
 /// How many of the words are of rows.
 const OF_ROWS: usize = 3;
 
-static SEARCH: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| AhoCorasick::new(WORDS).ok());
+/// None where the processor has no such search: every line is then read in full.
+static SEARCH: LazyLock<Option<Searcher>> = LazyLock::new(|| Searcher::new(WORDS));
 
 impl PreparedChunk {
     /// Looks at all lines of a chunk.
@@ -87,6 +85,9 @@ impl PreparedChunk {
             .flat_map(|search| search.find_iter(&chunk.bytes))
             .peekable();
         let length = chunk.bytes.len();
+        // Terminal codes may stand inside of a word.
+        let has_codes = |text: &[u8]| memchr2(0x1b, 8, text).is_some() || memmem::find(text, b"^[").is_some();
+        let codes = has_codes(&chunk.bytes);
         let mut prepared = Vec::with_capacity(length / 32);
         let mut begin = 0;
         for line in lines.by_ref() {
@@ -107,8 +108,8 @@ impl PreparedChunk {
                 any |= !is_of_row;
                 of_row |= is_of_row;
             }
-            let text = clean(raw, &mut space);
-            let said = said(text, any, of_row);
+            let text = if codes { clean(raw, &mut space) } else { trim_end(raw) };
+            let said = said(text, any || codes && has_codes(raw), of_row);
             let place = if text.len() == trim_end(raw).len() {
                 line.start..line.start + text.len()
             } else {
@@ -168,7 +169,8 @@ fn said(line: &[u8], any: bool, of_row: bool) -> Said {
     if let Some((rank, seconds)) = rank_row(line) {
         return Said::Rank { rank, seconds };
     }
-    if any || line.ends_with(b":") {
+    // A row that a terminal's width cut ends with its dots.
+    if any || line.ends_with(b":") || line.ends_with(b".") {
         return Said::Any;
     }
     if of_row {

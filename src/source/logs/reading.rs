@@ -11,7 +11,7 @@ use super::grammar::{
     timer_name,
 };
 use super::nodes::NodeMap;
-use super::one_line::{deepspeed_step, goes_on, is_deepspeed, one_line};
+use super::one_line::{deepspeed_step, goes_on, is_deepspeed, is_one_line, one_line};
 use super::placing::{Block, Counts, DeepSpeed, Held};
 use super::prepare::{Prepared, PreparedChunk, Said};
 use super::reports::Reports;
@@ -81,8 +81,7 @@ impl Reading {
             Said::Spread { name, least, most } if self.block.as_ref().is_some_and(Block::is_spread) => {
                 self.pieces = 0;
                 if let Some(name) = text.get(usize::from(name.0)..usize::from(name.1)) {
-                    let name = String::from_utf8_lossy(name);
-                    self.spread(&name, Some(least), most);
+                    self.spread(&String::from_utf8_lossy(name), Some(least), most);
                 }
             }
             Said::Nothing if self.reports.is_open() => self.other(text),
@@ -120,7 +119,8 @@ impl Reading {
         if let Some((rank, seconds)) = rank_row(line) {
             return self.rank_row(rank, seconds);
         }
-        if !last && is_open(line) {
+        let iteration = iteration_line(line);
+        if !last && is_open(line, iteration.as_ref()) {
             if self.open.is_empty() {
                 self.pieces = self.pieces.max(1);
             }
@@ -128,7 +128,7 @@ impl Reading {
             return;
         }
         self.pieces = 0;
-        if let Some(Iteration::Whole(found)) = iteration_line(line) {
+        if let Some(Iteration::Whole(found)) = iteration {
             return self.iteration(&found);
         }
         if let Some(layout) = header(line) {
@@ -339,24 +339,24 @@ fn begins_an_event(line: &[u8]) -> bool {
     rank_row(line).is_some()
         || header(line).is_some()
         || dotted
-        || one_line(line).is_some()
+        || is_one_line(line)
         || iteration_line(line).is_some()
         || line.starts_with(b"[Rank ")
 }
 
 /// Whether the rest of a line may follow.
-fn is_open(line: &[u8]) -> bool {
-    match iteration_line(line) {
+fn is_open(line: &[u8], iteration: Option<&Iteration>) -> bool {
+    match iteration {
         Some(Iteration::Open) => return true,
         Some(Iteration::Whole(_)) => return false,
         None => {}
     }
-    one_line(line).is_some() || is_open_spread(line) || is_open_world_line(line)
+    is_one_line(line) || is_open_spread(line) || is_open_world_line(line)
 }
 
 /// Whether a line can be the rest of an open one.
 fn is_rest_of(open: &[u8], rest: &[u8]) -> bool {
-    one_line(open).is_none() || goes_on(open, rest)
+    !is_one_line(open) || goes_on(open, rest)
 }
 
 /// Whether a line may be of a report, by a word that all of them have.

@@ -11,6 +11,9 @@ use crate::source::compressed;
 use crate::source::discover::SourceFile;
 use crate::source::error::SourceError;
 
+/// Chunks that a thread looks at between two meetings with the others.
+const FOR_A_THREAD: usize = 4;
+
 /// The chunks of some logs.
 pub(super) struct Stream {
     /// Those that are still to be read, the next one last.
@@ -32,13 +35,13 @@ impl Stream {
         }
     }
 
-    /// The next chunks, about as many as there are threads; none at the end of the last file.
+    /// The next chunks, some for each thread; none at the end of the last file.
     ///
     /// # Errors
     /// A file that can't be read.
     pub fn next(&mut self) -> Result<Vec<PreparedChunk>, SourceError> {
         let mut pieces = Vec::new();
-        while pieces.len() < rayon::current_num_threads().max(1) {
+        while pieces.len() < FOR_A_THREAD * rayon::current_num_threads().max(1) {
             let Some((path, chunks)) = &mut self.current else {
                 let Some(file) = self.files.pop() else { break };
                 let chunks = Chunks::new(compressed::open(&file)?).map_err(broken(&file.path))?;
