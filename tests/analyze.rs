@@ -2,28 +2,12 @@
 
 mod common;
 
-use std::path::Path;
 use std::process::Stdio;
 
-use common::{Workdir, fixture, job, row, slow_rank_5};
+use common::{Workdir, committed, fixture, golden, job, row, slow_rank_5};
 use polars::prelude::*;
 
 const FIXTURES: [&str; 5] = ["healthy", "slow-rank", "slow-rank-pp1", "heavy-stage", "restart-dirty"];
-
-/// Compares with a file under tests/golden; UPDATE_GOLDEN=1 writes it instead.
-fn golden(name: &str, text: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        std::fs::write(&path, text).expect("the golden file is written");
-    }
-    let expected = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    assert_eq!(
-        text,
-        expected,
-        "{} differs; UPDATE_GOLDEN=1 writes it anew",
-        path.display()
-    );
-}
 
 /// Copies a fixture, so that the path in the output is the same on every machine.
 fn with_fixture(name: &str) -> (Workdir, String) {
@@ -77,17 +61,8 @@ fn fixtures_give_their_golden_results() {
 #[test]
 fn the_json_keeps_its_schema() {
     let schema = serde_json::to_string_pretty(&schemars::schema_for!(mt_detector::report::Summary)).expect("a schema");
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schema/summary.schema.json");
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        std::fs::create_dir_all(path.parent().expect("a folder")).expect("the folder");
-        std::fs::write(&path, schema.clone() + "\n").expect("the schema is written");
-    }
-    let committed = std::fs::read_to_string(&path).expect("the committed schema");
-    assert_eq!(
-        schema + "\n",
-        committed,
-        "UPDATE_GOLDEN=1 writes it anew; raise SCHEMA_VERSION when a meaning changes"
-    );
+    // Raise SCHEMA_VERSION when a meaning changes.
+    committed("schema/summary.schema.json", &(schema + "\n"));
 }
 
 /// The same rows in every format that is read.

@@ -5,7 +5,7 @@ mod common;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use common::Workdir;
+use common::{Workdir, committed};
 use serde_json::Value;
 
 /// The commands in the order of the help, with subcommands.
@@ -118,14 +118,5 @@ fn reference() -> String {
 
 #[test]
 fn the_reference_is_that_of_the_program() {
-    let text = reference();
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference.md");
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        std::fs::write(&path, &text).expect("the reference is written");
-    }
-    let there = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    assert!(
-        text == there,
-        "docs/reference.md is not that of the program; UPDATE_GOLDEN=1 writes it anew"
-    );
+    committed("docs/reference.md", &reference());
 }

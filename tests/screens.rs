@@ -2,28 +2,12 @@
 
 mod common;
 
-use std::path::Path;
-
-use common::Workdir;
+use common::{Workdir, golden};
 
 /// Lines of a screen.
 const MOST_LINES: usize = 30;
 /// Columns where there is no terminal.
 const WIDTH: usize = 100;
-
-fn golden(name: &str, text: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        std::fs::write(&path, text).expect("the golden file is written");
-    }
-    let expected = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    assert_eq!(
-        text,
-        expected,
-        "{} differs; UPDATE_GOLDEN=1 writes it anew",
-        path.display()
-    );
-}
 
 /// Simulates a job, gives its screen.
 fn screen(flags: &[&str]) -> String {

@@ -50,7 +50,7 @@ impl Transfer {
     /// Notes an iteration's time; what can't be told stays NaN.
     fn set(&mut self, step: usize, seconds: f64, usual: f64) {
         if seconds.is_finite() {
-            self.seconds[step] = seconds.max(LEAST_ARRIVAL * usual);
+            self.seconds[step] = seconds.max(LEAST_ARRIVAL.get() * usual);
         }
     }
 }
@@ -62,7 +62,7 @@ pub(super) fn slow_links(job: &Job, lanes: &[Vec<usize>], usual: f64, persistenc
         let rows: Vec<Vec<f64>> = transfers.par_iter().map(|transfer| logs(&transfer.seconds)).collect();
         let rows: Vec<&[f64]> = rows.iter().map(Vec::as_slice).collect();
         let known = rows.iter().filter(|row| row.iter().any(|log| log.is_finite())).count();
-        let Some(comparison) = Comparison::new(&rows).filter(|_| known >= FEWEST) else {
+        let Some(comparison) = Comparison::new(&rows).filter(|_| known >= FEWEST.get()) else {
             continue;
         };
         for (place, transfer) in transfers.iter().enumerate() {
@@ -84,7 +84,7 @@ fn is_steady(slow: &SlowFlow) -> bool {
     let Some((first, last)) = slow.steps.ends() else {
         return false;
     };
-    slow.steps.count() as f64 >= STEADY * (last + 1 - first) as f64
+    slow.steps.count() as f64 >= STEADY.get() * (last + 1 - first) as f64
 }
 
 fn last_transfers(job: &Job, lanes: &[Vec<usize>], usual: f64) -> Vec<Transfer> {

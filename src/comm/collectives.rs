@@ -118,17 +118,17 @@ impl Collectives {
             let mut row = vec![f64::NAN; steps];
             for (step, cell) in row.iter_mut().enumerate() {
                 let (present, shortest, longest) = extremes(timer, &group.members, step);
-                if present as f64 >= LEAST_PRESENT * group.members.len() as f64 {
+                if present as f64 >= LEAST_PRESENT.get() * group.members.len() as f64 {
                     *cell = shortest;
                 }
-                agree[step] &= present < 2 || longest <= AGREE * shortest;
+                agree[step] &= present < 2 || longest <= AGREE.get() * shortest;
             }
             seconds.push(row);
         }
         let agreeing = agree.iter().filter(|&&agree| agree).count();
         Some(Self {
             timer: Some(name),
-            begin_together: agreeing as f64 >= AGREE_SHARE * steps as f64,
+            begin_together: agreeing as f64 >= AGREE_SHARE.get() * steps as f64,
             communicator: Some(communicator),
             stages: groups.iter().map(|group| group.stage).collect(),
             members: groups.iter().map(|group| group.members.clone()).collect(),
@@ -163,7 +163,7 @@ impl Collectives {
             let of_stage = others(true);
             let usual = if of_stage.is_finite() { of_stage } else { others(false) };
             let taken = level(group);
-            if taken > TELLING_FACTOR * usual {
+            if taken > TELLING_FACTOR.get() * usual {
                 taken - usual
             } else {
                 0.0
@@ -199,7 +199,7 @@ impl Collectives {
         let excess: Vec<f64> = levels.iter().map(|level| level - usual).collect();
         let best = (0..ends.len()).max_by(|&a, &b| excess[a].total_cmp(&excess[b]))?;
         let clear = |end: usize| end == best || (excess[end] < excess[best] / 2.0 && groups[end] != groups[best]);
-        let told = excess[best] > TELLING_FACTOR.ln() && (0..ends.len()).all(clear);
+        let told = excess[best] > TELLING_FACTOR.get().ln() && (0..ends.len()).all(clear);
         told.then(|| (best, excess[best].exp()))
     }
 
@@ -210,7 +210,7 @@ impl Collectives {
             let groups = (0..self.members.len()).filter(|&group| (self.stages[group] == Some(stage)) == wanted);
             median(groups.map(level))
         };
-        of(true) > TELLING_FACTOR * of(false)
+        of(true) > TELLING_FACTOR.get() * of(false)
     }
 }
 

@@ -34,7 +34,7 @@ impl Steps {
     pub fn cost(&self, extra: f64, slow: &[bool]) -> Option<f64> {
         let share = slow.iter().filter(|&&slow| slow).count() as f64 / slow.len().max(1) as f64;
         let extra = share * extra.min(self.growth(slow)).max(0.0);
-        let rest = (self.usual - extra).max(LEAST_REST * self.usual);
+        let rest = (self.usual - extra).max(LEAST_REST.get() * self.usual);
         Some(extra / rest).filter(|cost| cost.is_finite())
     }
 
@@ -49,12 +49,12 @@ impl Steps {
             steps.map(|(seconds, _)| *seconds).collect()
         };
         let (during, besides) = (of(true), of(false));
-        if during.len().min(besides.len()) < LEAST_SIDE {
+        if during.len().min(besides.len()) < LEAST_SIDE.get() {
             return f64::INFINITY;
         }
         let error = |steps: &[f64]| mad(steps) / (steps.len() as f64).sqrt();
         let grown = median(during.iter().copied()) - median(besides.iter().copied());
-        grown + GROWTH_ERRORS * error(&during).hypot(error(&besides))
+        grown + GROWTH_ERRORS.get() * error(&during).hypot(error(&besides))
     }
 }
 

@@ -140,7 +140,7 @@ fn suspects(job: &Job, flows: &[Flow]) -> Vec<SlowEnd> {
             let slow: Vec<usize> = those.iter().copied().filter(is_slow).collect();
             let here = slow.iter().map(|&flow| rank_on(job, &flows[flow], node));
             let several = here.collect::<BTreeSet<_>>().len() > 1;
-            if several && slow.len() as f64 >= SHARE_OF_NODE * those.len() as f64 {
+            if several && slow.len() as f64 >= SHARE_OF_NODE.get() * those.len() as f64 {
                 let who = Who::Node(node.clone());
                 suspects.push(SlowEnd { who, part, flows: slow });
             }
@@ -230,7 +230,7 @@ fn ends(job: &Job, suspects: &[&SlowEnd], set: &[usize], flows: &[Flow]) -> Vec<
 fn drop_unlike_links(culprits: &mut Vec<Culprit>, links: usize) {
     let is_link = |culprit: &Culprit| culprit.ends.iter().all(End::is_link);
     let count = culprits.iter().filter(|culprit| is_link(culprit)).count();
-    if count > MOST_LINKS && count as f64 > SHARE_OF_LINKS * links as f64 {
+    if count > MOST_LINKS.get() && count as f64 > SHARE_OF_LINKS.get() * links as f64 {
         culprits.retain(|culprit| !is_link(culprit));
     }
 }

@@ -7,7 +7,7 @@ use super::cost::Steps;
 use super::culprits::{Culprit, End, Role, Who};
 use super::flows::{Flow, SlowFlow};
 use super::links::{Direction, Link};
-use super::thresholds::SHARE_SINCE;
+use super::thresholds::{END_SHARE, SHARE_SINCE};
 use super::transfers::{Measured, Series};
 use crate::job::Job;
 use crate::stats::median;
@@ -211,11 +211,11 @@ pub(super) fn about(job: &Job, kind: FindingKind, ranks: &BTreeSet<usize>, slow:
     };
     let at = |step: usize| job.iterations[step];
     (finding.first_iteration, finding.last_iteration) = (Some(at(first)), Some(job.last_iteration_of(last)));
-    let quarter = slow.len() / 4;
-    let late = first > quarter.min(2);
-    let dense = count as f64 >= SHARE_SINCE * (slow.len() - first) as f64;
+    let far = (END_SHARE.get() * slow.len() as f64) as usize;
+    let late = first > far.min(2);
+    let dense = count as f64 >= SHARE_SINCE.get() * (slow.len() - first) as f64;
     finding.onset = (late && dense).then(|| at(first));
-    finding.until = (last + quarter.max(2) < slow.len()).then(|| job.last_iteration_of(last));
+    finding.until = (last + far.max(2) < slow.len()).then(|| job.last_iteration_of(last));
     finding.ended = Some(finding.until.is_some());
     finding
 }

@@ -13,7 +13,8 @@ use rayon::prelude::*;
 
 use super::links::{Direction, Link};
 use super::thresholds::{
-    DEVIATIONS, FEWEST, FUSED_SHARE, GAP, LEAST_FACTOR, LEAST_RECENT, LEAST_USUAL, USUAL_SPREAD, USUAL_SPREAD_FLOWS,
+    DEVIATIONS, FEWEST, FLOW_QUANTILE, FUSED_SHARE, GAP, LEAST_FACTOR, LEAST_USUAL, LEVEL_QUANTILE, QUARTILE_ERROR,
+    USUAL_SPREAD, USUAL_SPREAD_FLOWS, recent_steps,
 };
 use super::transfers::{Measured, Series};
 use super::ways::{StageNetwork, Ways};
@@ -150,7 +151,7 @@ pub(super) fn logs(seconds: &[f64]) -> Vec<f64> {
 /// The flows between nodes and those inside, to be compared among themselves. A few inside nodes join those between
 /// nodes, which are not faster; the other way round nothing could be told.
 fn with_few_joined([mut between, mut inside]: [Vec<usize>; 2]) -> [Vec<usize>; 2] {
-    if inside.len() < FEWEST {
+    if inside.len() < FEWEST.get() {
         between.append(&mut inside);
         between.sort_unstable();
     }
@@ -181,7 +182,7 @@ struct Test {
 impl Comparison {
     /// Compares rows of logarithms; `None` for too few of them.
     pub fn new(rows: &[&[f64]]) -> Option<Self> {
-        if rows.len() < FEWEST {
+        if rows.len() < FEWEST.get() {
             return None;
         }
         let steps = rows[0].len();
@@ -192,13 +193,13 @@ impl Comparison {
                 if sorted.is_empty() {
                     f64::NAN
                 } else {
-                    quantile(&sorted, 0.25)
+                    quantile(&sorted, FLOW_QUANTILE.get())
                 }
             })
             .collect();
         let about = |row: &&[f64]| row.iter().zip(&reference).map(|(log, usual)| log - usual).collect();
         let rows: Vec<Vec<f64>> = rows.par_iter().map(about).collect();
-        let recent = LEAST_RECENT.max(steps / 4);
+        let recent = recent_steps(steps);
         let whole = |row: &Vec<f64>| upper_quartile(row);
         let end = |row: &Vec<f64>| {
             let end = &row[steps.saturating_sub(recent)..];
@@ -255,12 +256,11 @@ impl Test {
         let base = median(usual.iter().copied());
         let count = usual.len() as f64;
         let own = mad(&usual);
-        let trust = USUAL_SPREAD_FLOWS;
-        let spread = ((count * own * own + trust * USUAL_SPREAD * USUAL_SPREAD) / (count + trust)).sqrt();
-        // A quartile of normal values has 1.4 times the error of their mean.
-        let error = 1.4 * noise / (steps.max(1) as f64).sqrt();
+        let trust = USUAL_SPREAD_FLOWS.get();
+        let spread = ((count * own * own + trust * USUAL_SPREAD.get() * USUAL_SPREAD.get()) / (count + trust)).sqrt();
+        let error = QUARTILE_ERROR.get() * noise / (steps.max(1) as f64).sqrt();
         Self {
-            threshold: LEAST_FACTOR.ln().max(DEVIATIONS * spread.hypot(error)),
+            threshold: LEAST_FACTOR.get().ln().max(DEVIATIONS.get() * spread.hypot(error)),
             levels,
             base,
         }
@@ -272,15 +272,15 @@ fn upper_quartile(row: &[f64]) -> f64 {
     if sorted.is_empty() {
         f64::NAN
     } else {
-        quantile(&sorted, 0.75)
+        quantile(&sorted, LEVEL_QUANTILE.get())
     }
 }
 
 /// The levels below the first gap that leaves enough of them below; all of them where there is none.
 fn usual_of(levels: &[f64]) -> Vec<f64> {
     let mut sorted = sorted(levels.iter().copied());
-    let least = ((LEAST_USUAL * sorted.len() as f64).ceil() as usize).max(2);
-    let gap = (least..sorted.len()).find(|&place| sorted[place] - sorted[place - 1] > GAP.ln());
+    let least = ((LEAST_USUAL.get() * sorted.len() as f64).ceil() as usize).max(2);
+    let gap = (least..sorted.len()).find(|&place| sorted[place] - sorted[place - 1] > GAP.get().ln());
     sorted.truncate(gap.unwrap_or(sorted.len()));
     sorted
 }
@@ -296,7 +296,7 @@ fn fused_agree(measured: &Measured, slow: &SlowFlow, usual: f64) -> bool {
             .map(|(seconds, _)| *seconds),
     );
     // NaN without a fused call: nothing to disagree.
-    let disagree = seconds.ln() - usual.ln() < FUSED_SHARE * slow.factor.ln();
+    let disagree = seconds.ln() - usual.ln() < FUSED_SHARE.get() * slow.factor.ln();
     !disagree
 }
 

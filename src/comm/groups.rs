@@ -73,7 +73,7 @@ pub(super) fn judge(
     }
     let mut findings = Vec::new();
     for (members, mut slow) in by_members {
-        let matters = |slow: &Slow<'_>| slow.seconds() > LEAST_COST * steps.usual || steps.usual.is_nan();
+        let matters = |slow: &Slow<'_>| slow.seconds() > LEAST_COST.get() * steps.usual || steps.usual.is_nan();
         slow.retain(matters);
         slow.sort_by(|a, b| b.seconds().total_cmp(&a.seconds()));
         let Some(worst) = slow.first() else { continue };

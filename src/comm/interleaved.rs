@@ -16,6 +16,7 @@ use super::collectives::Collectives;
 use super::cost::Steps;
 use super::findings::{about, when, who};
 use super::flows::{Comparison, SlowFlow, logs};
+use super::thresholds::FEWEST;
 use crate::contract::timers::INTERLEAVED_TRANSFERS;
 use crate::job::Job;
 use crate::stats::median;
@@ -38,7 +39,7 @@ pub(super) fn findings(
     let rows: Vec<Vec<f64>> = lanes.par_iter().map(|lane| logs(&shortest_calls(job, lane))).collect();
     let rows: Vec<&[f64]> = rows.iter().map(Vec::as_slice).collect();
     let known = rows.iter().filter(|row| row.iter().any(|log| log.is_finite())).count();
-    let Some(comparison) = Comparison::new(&rows).filter(|_| known >= super::thresholds::FEWEST) else {
+    let Some(comparison) = Comparison::new(&rows).filter(|_| known >= FEWEST.get()) else {
         return (0, Vec::new());
     };
     let unit = |rank: usize| {

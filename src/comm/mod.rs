@@ -39,10 +39,19 @@ use self::flows::{Flow, Judged};
 use self::transfers::Basis;
 use self::waits::Waits;
 use self::ways::StageNetwork;
+use crate::contract::constant::Movable;
 use crate::contract::timers::INTERLEAVED_TRANSFERS;
 use crate::job::Job;
 use crate::verdict::Finding;
 use crate::verdict::Persistence;
+
+/// The numbers by which transfers and collectives are judged.
+pub(crate) fn constants() -> impl Iterator<Item = &'static dyn Movable> {
+    [thresholds::CONSTANTS, classic::CONSTANTS]
+        .into_iter()
+        .flatten()
+        .copied()
+}
 
 /// Jobs without links.
 const NO_LINKS: &str = "skipped: one pipeline stage, as far as is known, so no transfers between stages";

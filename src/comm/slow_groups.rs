@@ -9,8 +9,8 @@
 use super::collectives::Collectives;
 use super::flows::{Comparison, SlowFlow, logs};
 use super::thresholds::{
-    BETTER_QUANTILE, CHANGE_DEVIATIONS, LEAST_FACTOR_OF_ALL, LEAST_FACTOR_OF_FEW, LEAST_RECENT, LEAST_SIDE, OWN_SHARE,
-    STEADY, WORK_SHARE,
+    BETTER_QUANTILE, CHANGE_DEVIATIONS, LEAST_FACTOR_OF_ALL, LEAST_FACTOR_OF_FEW, LEAST_SIDE, LEVEL_QUANTILE,
+    OWN_SHARE, STEADY, WORK_SHARE, recent_steps,
 };
 use crate::contract::timers::PASSES;
 use crate::job::Job;
@@ -61,7 +61,7 @@ pub(super) fn slow_groups(job: &Job, collectives: &Collectives, persistence: &Pe
                     let beside = others.are_exceeded(&rows[group], persistence);
                     let beside = beside.map(|slow| (Against::Others, slow));
                     beside.or_else(|| {
-                        let least = LEAST_FACTOR_OF_FEW;
+                        let least = LEAST_FACTOR_OF_FEW.get();
                         let slow = than_before(&rows[group], &others.usual, least, persistence)?;
                         Some((Against::Before, slow))
                     })
@@ -122,7 +122,7 @@ struct Others {
 impl Others {
     fn of(rows: &[Vec<f64>], work: &[f64], known: &[usize], group: usize) -> Self {
         let asked_for = |other: usize| {
-            let more = WORK_SHARE * (work[group] - work[other]);
+            let more = WORK_SHARE.get() * (work[group] - work[other]);
             if more > 0.0 { more } else { 0.0 }
         };
         let others = || known.iter().copied().filter(|&other| other != group);
@@ -147,9 +147,15 @@ impl Others {
         let more = over(&self.expected);
         let level = high_levels(&more)
             .into_iter()
-            .find(|&level| level > LEAST_FACTOR_OF_FEW.ln())?;
+            .find(|&level| level > LEAST_FACTOR_OF_FEW.get().ln())?;
         let steps = SlowSteps::of(&more, 0.0, level, persistence);
-        finished(&over(&self.slowest), 0.0, &self.slowest, steps, LEAST_FACTOR_OF_FEW)
+        finished(
+            &over(&self.slowest),
+            0.0,
+            &self.slowest,
+            steps,
+            LEAST_FACTOR_OF_FEW.get(),
+        )
     }
 }
 
@@ -158,23 +164,23 @@ fn than_before(row: &[f64], usual: &[f64], least: f64, persistence: &Persistence
     let own = row;
     let row: Vec<f64> = own.iter().zip(usual).map(|(log, usual)| log - usual).collect();
     let sorted_row = sorted(row.iter().copied());
-    let better = quantile(&sorted_row, BETTER_QUANTILE);
+    let better = quantile(&sorted_row, BETTER_QUANTILE.get());
     let noise = {
         let known: Vec<f64> = row.iter().copied().filter(|log| log.is_finite()).collect();
         // Neighbours differ by the square root of 2 times what each varies by.
         let differences = known.windows(2).map(|pair| (pair[1] - pair[0]).abs());
         MAD_TO_SD * median(differences) / 2f64.sqrt()
     };
-    let least_excess = least.ln().max(CHANGE_DEVIATIONS * noise);
+    let least_excess = least.ln().max(CHANGE_DEVIATIONS.get() * noise);
     let level = high_levels(&row)
         .into_iter()
         .find(|&level| level - better > least_excess)?;
     let steps = SlowSteps::of(&row, better, level - better, persistence);
     let (first, last) = steps.ends()?;
-    let steady = steps.count() as f64 >= STEADY * (last + 1 - first) as f64;
+    let steady = steps.count() as f64 >= STEADY.get() * (last + 1 - first) as f64;
     let known = row.iter().filter(|log| log.is_finite()).count();
     // A level that differs all the time has no before.
-    if !steady || known.saturating_sub(steps.count()) < LEAST_SIDE {
+    if !steady || known.saturating_sub(steps.count()) < LEAST_SIDE.get() {
         return None;
     }
     // Where others change, it only seems to.
@@ -182,7 +188,7 @@ fn than_before(row: &[f64], usual: &[f64], least: f64, persistence: &Persistence
         let steps = own.iter().zip(&steps.slow).filter(|(_, is_slow)| **is_slow == slow);
         median(steps.map(|(log, _)| *log))
     };
-    let changed = level_of_own(true) - level_of_own(false) > OWN_SHARE * least.ln();
+    let changed = level_of_own(true) - level_of_own(false) > OWN_SHARE.get() * least.ln();
     if !changed {
         return None;
     }
@@ -191,9 +197,12 @@ fn than_before(row: &[f64], usual: &[f64], least: f64, persistence: &Persistence
 
 /// The upper quartile over the window, and the median of its end.
 fn high_levels(row: &[f64]) -> [f64; 2] {
-    let recent = LEAST_RECENT.max(row.len() / 4);
+    let recent = recent_steps(row.len());
     let end = row[row.len().saturating_sub(recent)..].iter().copied();
-    [quantile(&sorted(row.iter().copied()), 0.75), median(end)]
+    [
+        quantile(&sorted(row.iter().copied()), LEVEL_QUANTILE.get()),
+        median(end),
+    ]
 }
 
 fn finished(row: &[f64], base: f64, usual: &[f64], steps: SlowSteps, least: f64) -> Option<SlowFlow> {
@@ -213,7 +222,7 @@ fn all_together(rows: &[Vec<f64>], known: &[usize], persistence: &Persistence) -
     let steps = rows.first()?.len();
     let usual = |step: usize| median(known.iter().map(|&group| rows[group][step]));
     let row: Vec<f64> = (0..steps).map(usual).collect();
-    let slow = than_before(&row, &vec![0.0; steps], LEAST_FACTOR_OF_ALL, persistence)?;
+    let slow = than_before(&row, &vec![0.0; steps], LEAST_FACTOR_OF_ALL.get(), persistence)?;
     Some(SlowGroup {
         group: None,
         against: Against::Before,

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::links::Link;
-use super::thresholds::{LEAST_FACTOR, WAY_QUANTILE, WAY_REPLICAS};
+use super::thresholds::{LEAST_FACTOR, REPLICA_QUANTILE, WAY_QUANTILE, WAY_REPLICAS};
 use crate::stats::{median, quantile, sorted};
 
 /// A way: the stage it leads from (to the next), and whether it stays inside a node.
@@ -35,7 +35,7 @@ impl Ways {
         let mut levels = BTreeMap::<Key, BTreeMap<u32, BTreeMap<usize, Vec<f64>>>>::new();
         for &flow in kinds.iter().flatten() {
             let link = &links[flow / 2];
-            let level = quantile(&sorted(logs[flow].iter().copied()), WAY_QUANTILE);
+            let level = quantile(&sorted(logs[flow].iter().copied()), WAY_QUANTILE.get());
             let replicas = levels.entry((link.stage, link.inside_node)).or_default();
             let directions = replicas.entry(link.pipeline).or_default();
             directions.entry(flow % 2).or_default().push(level);
@@ -47,9 +47,9 @@ impl Ways {
                 lanes.fold(f64::NAN, f64::min)
             };
             let replicas = sorted(replicas.values().map(of_replica));
-            if replicas.len() >= WAY_REPLICAS {
-                // With few of them the best one.
-                known.insert(key, replicas[(replicas.len() - 1) / 4]);
+            if replicas.len() >= WAY_REPLICAS.get() {
+                let at = (REPLICA_QUANTILE.get() * (replicas.len() - 1) as f64) as usize;
+                known.insert(key, replicas[at.min(replicas.len() - 1)]);
             }
         }
         let more = |stage: u32, inside: bool| -> f64 {
@@ -57,7 +57,7 @@ impl Ways {
             let usual = quantile(&sorted(kind.map(|(_, level)| *level)), 0.0);
             known.get(&(stage, inside)).map_or(f64::NAN, |level| level - usual)
         };
-        let is_long = |stage: u32, inside: bool| more(stage, inside) > LEAST_FACTOR.ln();
+        let is_long = |stage: u32, inside: bool| more(stage, inside) > LEAST_FACTOR.get().ln();
         let is_at_fault = |stage: u32, inside: bool| {
             let network = stages.get(stage as usize).copied().unwrap_or_default();
             let both = || stage > 0 && is_long(stage - 1, inside) && is_long(stage, inside);
@@ -80,7 +80,10 @@ impl Ways {
 
     /// Ways that take so much longer that a single link of that length would be a fault, and how many times as long.
     pub fn long(&self) -> Vec<(u32, f64)> {
-        let long = self.longer.iter().filter(|(_, longer)| **longer > LEAST_FACTOR.ln());
+        let long = self
+            .longer
+            .iter()
+            .filter(|(_, longer)| **longer > LEAST_FACTOR.get().ln());
         long.map(|(&(stage, _), longer)| (stage, longer.exp())).collect()
     }
 }

@@ -1,5 +1,6 @@
 //! What is said of a job that is known as a whole: in which steps it was slow, which timer grew, whom others named.
 
+use crate::contract::constant::constants;
 use crate::contract::defaults::SLOWDOWN_THRESHOLD;
 use crate::contract::timers::{COMPUTING, FORWARD_BACKWARD, INTERVAL_TIME};
 use crate::job::{Job, ReportedRank, SlowWindow, slow_windows};
@@ -8,14 +9,18 @@ use crate::verdict::{Cause, Finding, FindingKind, Status, words};
 
 use super::Verdict;
 
-/// Part of the step's growth from which a timer is named as one that grew.
-const PART_OF_GROWTH: f64 = 0.1;
+constants! {
+    /// Share of what the slowest rank's timer grew by from which the fastest rank grew alike.
+    ALIKE: f64 = 0.5;
+    /// Part of the step's growth from which a timer is named as one that grew.
+    PART_OF_GROWTH: f64 = 0.1;
+    /// NVRx calls a rank below it a straggler.
+    NVRX_SLOW: f64 = 0.7;
+    /// Times the shortest from which StragglerDetector's longest is worth a look.
+    APART: f64 = 1.05;
+}
 /// Timers that a sentence names.
 const MOST_NAMED: usize = 4;
-/// NVRx calls a rank below it a straggler.
-const NVRX_SLOW: f64 = 0.7;
-/// Times the shortest from which StragglerDetector's longest is worth a look.
-const APART: f64 = 1.05;
 
 /// The verdict on a job that names no rank.
 pub(super) fn judge(job: &Job) -> Verdict {
@@ -72,7 +77,7 @@ impl Growth<'_> {
         let change = format!("{} {:.3} s instead of {:.3} s", self.name, self.slow, self.usual);
         match self.least {
             None => change,
-            Some((usual, slow)) if slow - usual < 0.5 * self.by() => {
+            Some((usual, slow)) if slow - usual < ALIKE.get() * self.by() => {
                 format!("{change} on the slowest rank, {slow:.3} s instead of {usual:.3} s on the fastest")
             }
             Some(_) => format!("{change}, on the fastest rank as well"),
@@ -112,7 +117,7 @@ fn slow_steps(job: &Job, window: &SlowWindow) -> Finding {
         least: None,
     }));
     let step = window.slow_seconds - window.baseline_seconds;
-    growths.retain(|growth| growth.by() > PART_OF_GROWTH * step);
+    growths.retain(|growth| growth.by() > PART_OF_GROWTH.get() * step);
     growths.sort_by(|a, b| b.by().total_cmp(&a.by()).then_with(|| a.name.cmp(b.name)));
     let mut says = format!(
         "iterations {}-{}: steps take {:.3} s instead of {:.3} s (+{:.0} %)",
@@ -131,7 +136,7 @@ fn slow_steps(job: &Job, window: &SlowWindow) -> Finding {
     let apart = growths.iter().any(|growth| {
         let apart = growth
             .least
-            .is_some_and(|(usual, slow)| slow - usual < 0.5 * growth.by());
+            .is_some_and(|(usual, slow)| slow - usual < ALIKE.get() * growth.by());
         COMPUTING.contains(&growth.name) && apart
     });
     if one_rank {
@@ -189,15 +194,17 @@ fn by_rank(reports: &[ReportedRank], of: impl Fn(&ReportedRank) -> bool) -> Vec<
 fn nvrx(reports: &[ReportedRank]) -> Vec<Finding> {
     let low = |row: &ReportedRank| {
         let is_score = row.measure == "NVRx/relative" || row.measure == "NVRx/individual";
-        is_score && row.value < NVRX_SLOW
+        is_score && row.value < NVRX_SLOW.get()
     };
     let finding = |(rank, rows): (u32, Vec<&ReportedRank>)| {
         let least = rows.iter().map(|row| row.value).fold(f64::INFINITY, f64::min);
         let node = rows.iter().find_map(|row| row.node.as_deref());
         let node = node.map_or_else(String::new, |node| format!(" on {node}"));
         let times = words::number(rows.len(), "time");
-        let says =
-            format!("NVRx scores rank {rank}{node} below {NVRX_SLOW} {times}, at the least {least:.2} (1 is best)");
+        let says = format!(
+            "NVRx scores rank {rank}{node} below {} {times}, at the least {least:.2} (1 is best)",
+            NVRX_SLOW.get()
+        );
         candidate(rank, &rows, says)
     };
     by_rank(reports, low).into_iter().map(finding).collect()
@@ -216,7 +223,7 @@ fn straggler_detector(reports: &[ReportedRank]) -> Option<Finding> {
     let (rank, rows) = lists
         .into_iter()
         .max_by_key(|(rank, rows)| (rows.len(), std::cmp::Reverse(*rank)))?;
-    if 2 * rows.len() <= longest.len() || apart.is_nan() || apart < APART {
+    if 2 * rows.len() <= longest.len() || apart.is_nan() || apart < APART.get() {
         return None;
     }
     let says = format!(

@@ -19,7 +19,7 @@ use serde::Serialize;
 use self::classic::ClassicSettings;
 use self::peer::PeerSettings;
 use crate::algos::{Algorithm, Scores};
-use crate::comm::Communication;
+use crate::comm::{self, Communication};
 use crate::contract::constant::Movable;
 use crate::contract::metrics::UNKNOWN_NODE;
 use crate::features::TimerVerdict;
@@ -91,7 +91,8 @@ impl RulesSettings {
 /// Every number by which a job is judged, each with its reason, in the order of the floors: what a sensitivity run moves.
 #[must_use]
 pub fn constants() -> Vec<&'static dyn Movable> {
-    verdict::constants().collect()
+    let of_rules = peer::constants().chain(job_wide::CONSTANTS.iter().copied());
+    verdict::constants().chain(comm::constants()).chain(of_rules).collect()
 }
 
 /// Applies rules to a job with the given algorithms.

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use super::state::RESULTS;
 use super::watched::{Detection, Due};
 use crate::job::JobEntry;
+use crate::report::job_folder;
 use crate::source::clickhouse::Secret;
 use crate::source::{Micros, timestamp};
 use crate::sweep::{self, Budget, JobResult, ListedJob, Plan};
@@ -45,7 +46,7 @@ impl Analyst {
     #[must_use]
     pub fn analyse(&self, due: &Due) -> Detection {
         let (first, last) = due.iterations;
-        let of_job = format!("{RESULTS}/{}", folder_name(&due.job));
+        let of_job = format!("{RESULTS}/{}", job_folder(&due.job));
         let place = self
             .state
             .join(&of_job)
@@ -130,21 +131,6 @@ fn weightiest_cost(folder: &Path) -> Option<f64> {
         .reduce(f64::max)
 }
 
-/// A folder's name for a job id, which may hold any character: letters, digits, `-` and `_` as they are, others as `%` and their bytes.
-fn folder_name(job: &str) -> String {
-    let mut name = String::new();
-    for byte in job.bytes().take(60) {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' => name.push(byte as char),
-            other => name += &format!("%{other:02x}"),
-        }
-    }
-    if job.len() > 60 {
-        name += &format!("~{:016x}", twox_hash::XxHash64::oneshot(0, job.as_bytes()));
-    }
-    if name.is_empty() { "%".to_owned() } else { name }
-}
-
 /// Takes the oldest results of a job away. A folder that can't be read or removed stays.
 fn prune(of_job: &Path) {
     let Ok(entries) = std::fs::read_dir(of_job) else {
@@ -168,15 +154,6 @@ fn prune(of_job: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn any_id_has_a_folder_of_its_own() {
-        assert_eq!(folder_name("jo-abc_1"), "jo-abc_1");
-        assert_eq!(folder_name("../a b"), "%2e%2e%2fa%20b");
-        assert_eq!(folder_name(""), "%");
-        let long = |end: &str| folder_name(&("x".repeat(200) + end));
-        assert!(long("a") != long("b") && long("a").len() < 90);
-    }
 
     #[test]
     fn only_the_newest_results_stay() {

@@ -2,14 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::hash::{Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use rustc_hash::FxHasher;
-
 use super::error::SweepError;
 use super::ledger::ListedJob;
+use crate::report::{job_folder, job_folder_with_hash};
 
 /// Folder of the jobs' own result folders, beside the ledger.
 const JOBS: &str = "jobs";
@@ -19,18 +17,9 @@ pub(super) fn folders(jobs: &[ListedJob]) -> BTreeMap<String, String> {
     let mut taken = BTreeSet::new();
     let mut folders = BTreeMap::new();
     for ListedJob { entry, .. } in jobs {
-        let plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.');
-        let mut name: String = entry
-            .job
-            .chars()
-            .take(100)
-            .map(|letter| if plain(letter) { letter } else { '_' })
-            .collect();
-        // Two ids may look alike, on some file systems even when only their case differs.
-        if name != entry.job || name.starts_with('.') || name.is_empty() || !taken.insert(name.to_lowercase()) {
-            let mut hasher = FxHasher::default();
-            entry.job.hash(&mut hasher);
-            name = format!("{}-{:016x}", name.trim_start_matches('.'), hasher.finish());
+        let mut name = job_folder(&entry.job);
+        if !taken.insert(name.to_lowercase()) {
+            name = job_folder_with_hash(&entry.job);
             taken.insert(name.to_lowercase());
         }
         folders.insert(entry.job.clone(), format!("{JOBS}/{name}"));

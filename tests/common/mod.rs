@@ -183,3 +183,18 @@ pub fn slow_rank_5(name: &str) -> String {
         if rank == 5 { 1.5 * uneven } else { uneven }
     })
 }
+
+/// Compares with a committed file (path from the root of the project); UPDATE_GOLDEN=1 writes it instead.
+pub fn committed(file: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    }
+    let there = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    assert_eq!(text, there, "{file} differs; UPDATE_GOLDEN=1 writes it anew");
+}
+
+/// Compares with a file under tests/golden.
+pub fn golden(name: &str, text: &str) {
+    committed(&format!("tests/golden/{name}"), text);
+}

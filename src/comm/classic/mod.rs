@@ -14,6 +14,8 @@ use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+pub(super) use pairs::CONSTANTS;
+
 pub use detectors::Rule;
 pub use pairs::may_be_abnormal;
 pub use places::{FaultPlace, Worker};

@@ -1,5 +1,6 @@
 //! Two stages: slow iterations against fast ones.
 
+use crate::contract::constant::constants;
 use crate::contract::timers::{BACKWARD_SEND_FORWARD_RECV, FORWARD_SEND_BACKWARD_RECV, PLAIN_TRANSFERS};
 use crate::job::Job;
 use crate::stats::mean;
@@ -8,8 +9,10 @@ use crate::stats::random::Random;
 /// How many pairs are drawn, and from which seed.
 const PAIRS: usize = 3;
 const SEED: u64 = 2;
-/// Share of the iterations, by step time, that is fast, and that is slow.
-const SHARE: f64 = 0.25;
+constants! {
+    /// Share of the iterations, by step time, that is fast, and that is slow.
+    SHARE: f64 = 0.25;
+}
 
 /// The ranks (positions) whose communication takes more than `threshold` times as long in slow iterations as in fast ones,
 /// in most of three pairs, with the mean ratio.
@@ -49,7 +52,7 @@ fn draw(job: &Job) -> Vec<(usize, usize)> {
         .filter(|(seconds, _)| seconds.is_finite())
         .collect();
     order.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-    let share = ((SHARE * order.len() as f64) as usize).max(1);
+    let share = ((SHARE.get() * order.len() as f64) as usize).max(1);
     if order.len() < 2 {
         return Vec::new();
     }

@@ -12,16 +12,19 @@ use super::rows::{RowPlaces, grouped};
 use super::settings::PeerSettings;
 use super::slowness::{Fault, Propose};
 use super::tensor_groups::{RankTimes, TensorGroups};
+use crate::contract::constant::constants;
 use crate::stats::{lower, mean};
 
-/// How far a unit without peers must stand out by qkv alone, in thresholds.
-const ALONE_BY_QKV: f64 = 1.5;
-/// Share of a rank's own excess that its unit must show too: a few slow calls of one timer are no slow chip.
-const UNIT_LEANS: f64 = 0.35;
-/// Share of the unit's excess that a member's own must be.
-pub(super) const MEMBER_SHARE: f64 = 0.5;
-/// Share of its own threshold that such a member must reach too.
-const MEMBER_FLOOR: f64 = 0.75;
+constants! {
+    /// How far a unit without peers must stand out by qkv alone, in thresholds.
+    ALONE_BY_QKV: f64 = 1.5;
+    /// Share of a rank's own excess that its unit must show too: a few slow calls of one timer are no slow chip.
+    UNIT_LEANS: f64 = 0.35;
+    /// Share of the unit's excess that a member's own must be.
+    pub(super) MEMBER_SHARE: f64 = 0.5;
+    /// Share of its own threshold that such a member must reach too.
+    MEMBER_FLOOR: f64 = 0.75;
+}
 
 /// The units by their work, and the ranks by qkv where units have several.
 pub(super) struct Evidence {
@@ -100,7 +103,7 @@ impl Evidence {
         };
         let stage = &units.places.stages[units.places.stage_of[units.unit_of[members[0]]]];
         let peers = stage.iter().flat_map(|&unit| units.members[unit].iter().copied());
-        let usual = lower(peers.map(|rank| in_slow_steps(ranks, rank, fault)), FASTER_ROWS);
+        let usual = lower(peers.map(|rank| in_slow_steps(ranks, rank, fault)), FASTER_ROWS.get());
         let own: Vec<f64> = members
             .iter()
             .map(|&rank| in_slow_steps(ranks, rank, fault) - usual)
@@ -111,9 +114,9 @@ impl Evidence {
                 .map(|at| members[at])
                 .collect()
         };
-        let share = MEMBER_SHARE * fault.excess.excess;
+        let share = MEMBER_SHARE.get() * fault.excess.excess;
         let threshold = |at: usize| ranks.verdicts.rows[members[at]].whole.threshold;
-        let clear = those(&|at| own[at] > threshold(at) || own[at] > share.max(MEMBER_FLOOR * threshold(at)));
+        let clear = those(&|at| own[at] > threshold(at) || own[at] > share.max(MEMBER_FLOOR.get() * threshold(at)));
         if !clear.is_empty() {
             return (clear, false);
         }
@@ -133,13 +136,13 @@ impl Evidence {
         let stage = &units.places.stages[units.places.stage_of[unit]];
         let leans = |fault: &Fault| {
             if stage.len() < 2 {
-                return fault.excess.margin() > ALONE_BY_QKV;
+                return fault.excess.margin() > ALONE_BY_QKV.get();
             }
             let usual = lower(
                 stage.iter().map(|&unit| in_slow_steps(&self.units, unit, fault)),
-                FASTER_ROWS,
+                FASTER_ROWS.get(),
             );
-            in_slow_steps(&self.units, unit, fault) - usual > UNIT_LEANS * fault.excess.excess
+            in_slow_steps(&self.units, unit, fault) - usual > UNIT_LEANS.get() * fault.excess.excess
         };
         let hit: Vec<(usize, &Fault)> = members
             .iter()

@@ -11,22 +11,25 @@ use super::noise::Noise;
 use super::rows_by_step::RowsByStep;
 use super::settings::{Ablation, PeerSettings};
 use super::spread::{FEW, apart, centre, mean_of, push_distances, running_sums, spread};
+use crate::contract::constant::constants;
 use crate::stats::{exceeded_with, mean, median, sorted, student};
 
-/// Rows of a stage that tell its centre and spread at most: more would add next to nothing.
-const MOST_ROWS: usize = 256;
-/// Degrees of freedom of the noise that stands in for peers,
-const FREEDOM_OF_NOISE: f64 = 12.0;
-/// and of the lasting spread of chips, which is well known.
-const FREEDOM_OF_CHIPS: f64 = 16.0;
-/// How many tests a row means: the whole window;
-const TESTS_WHOLE: f64 = 2.0;
-/// a stretch that was searched;
-const TESTS_STRETCH: f64 = 10.0;
-/// a stretch and the steps to compare it with.
-const TESTS_CHANGE: f64 = 40.0;
-/// Times the threshold that one of two rows must pass: they have nobody to tell what rows differ by.
-const TWO_ROWS: f64 = 1.5;
+constants! {
+    /// Rows of a stage that tell its centre and spread at most: more would add next to nothing.
+    MOST_ROWS: usize = 256;
+    /// Degrees of freedom of the noise that stands in for peers,
+    FREEDOM_OF_NOISE: f64 = 12.0;
+    /// and of the lasting spread of chips, which is well known.
+    FREEDOM_OF_CHIPS: f64 = 16.0;
+    /// How many tests a row means: the whole window;
+    TESTS_WHOLE: f64 = 2.0;
+    /// a stretch that was searched;
+    TESTS_STRETCH: f64 = 10.0;
+    /// a stretch and the steps to compare it with.
+    TESTS_CHANGE: f64 = 40.0;
+    /// Times the threshold that one of two rows must pass: they have nobody to tell what rows differ by.
+    TWO_ROWS: f64 = 1.5;
+}
 
 /// The excess of a row and what it must pass (log).
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -106,7 +109,7 @@ impl<'a> Contrasts<'a> {
         let stages: Vec<Usual> = levels
             .iter()
             .map(|level| {
-                let every = level.len().div_ceil(MOST_ROWS).max(1);
+                let every = level.len().div_ceil(MOST_ROWS.get()).max(1);
                 let rows: Vec<usize> = level.iter().copied().step_by(every).collect();
                 let sums = rows.iter().map(|&row| running_sums(&clean(row))).collect();
                 Usual {
@@ -139,8 +142,8 @@ impl<'a> Contrasts<'a> {
             whole,
             single_steps,
         };
-        let mut whole = contrasts.peers_in(std::slice::from_ref(&(0..factors.columns())), TESTS_WHOLE);
-        if whole.distances.len() >= FEW {
+        let mut whole = contrasts.peers_in(std::slice::from_ref(&(0..factors.columns())), TESTS_WHOLE.get());
+        if whole.distances.len() >= FEW.get() {
             whole.common =
                 Some(contrasts.threshold(usize::MAX, &whole.distances, whole.usual, whole.freedom, whole.tests));
         }
@@ -168,7 +171,7 @@ impl<'a> Contrasts<'a> {
                 threshold: f64::INFINITY,
             };
         }
-        let peers = self.peers_in(steps, self.searched(steps) * TESTS_STRETCH);
+        let peers = self.peers_in(steps, self.searched(steps) * TESTS_STRETCH.get());
         self.held_against(row, own, &peers)
     }
 
@@ -187,7 +190,7 @@ impl<'a> Contrasts<'a> {
             .unwrap_or_else(|| self.threshold(row, &peers.distances, peers.usual, peers.freedom, peers.tests));
         let mut threshold = base * apart(count);
         if self.factors.rows() == 2 {
-            threshold *= TWO_ROWS;
+            threshold *= TWO_ROWS.get();
         }
         let excess = own - peers.centres[self.stage_of[row]];
         Excess {
@@ -213,7 +216,7 @@ impl<'a> Contrasts<'a> {
             centres,
             distances,
             usual,
-            freedom: FREEDOM_OF_NOISE + FREEDOM_OF_CHIPS * sure,
+            freedom: FREEDOM_OF_NOISE.get() + FREEDOM_OF_CHIPS.get() * sure,
             tests,
             common: None,
         }
@@ -246,8 +249,8 @@ impl<'a> Contrasts<'a> {
         let mut distances = Vec::new();
         push_distances(&mut distances, &rows, &changes, centre, apart);
         let usual = self.error(steps).hypot(self.error(rest));
-        let tests = self.searched(steps) * TESTS_CHANGE;
-        let threshold = self.threshold(row, &distances, usual, FREEDOM_OF_NOISE, tests) * apart;
+        let tests = self.searched(steps) * TESTS_CHANGE.get();
+        let threshold = self.threshold(row, &distances, usual, FREEDOM_OF_NOISE.get(), tests) * apart;
         Excess {
             excess,
             threshold: threshold.max(self.settings.effect_floor),
@@ -276,7 +279,7 @@ impl<'a> Contrasts<'a> {
         };
         let divergence = seen * (seen / usual).ln() + rest;
         let places = (self.factors.columns() as f64 / steps as f64).max(1.0);
-        let tests = self.factors.rows() as f64 * places * TESTS_STRETCH;
+        let tests = self.factors.rows() as f64 * places * TESTS_STRETCH.get();
         steps as f64 * divergence > (tests / self.settings.false_alarm_rate).ln()
     }
 
@@ -290,7 +293,7 @@ impl<'a> Contrasts<'a> {
         if !self.settings.uses(Ablation::NoiseFloor) {
             return 0.0;
         }
-        let few = distances.len() < FEW;
+        let few = distances.len() < FEW.get();
         let told: Vec<f64> = distances
             .iter()
             .filter(|&&(of, _)| !few || of != row)

@@ -6,13 +6,16 @@
 
 use super::rows_by_step::RowsByStep;
 use super::tensor_groups::TensorGroups;
+use crate::contract::constant::constants;
 use crate::job::Job;
 use crate::stats::{mean, median};
 
-/// Microbatches of a step, where nothing tells: few, so that filling and draining the pipeline count.
-const MICROBATCHES: f64 = 4.0;
-/// Fewest steps without a fault that tell how long a step takes without it.
-const LEAST_STEPS: usize = 5;
+constants! {
+    /// Microbatches of a step, where nothing tells: few, so that filling and draining the pipeline count.
+    MICROBATCHES: f64 = 4.0;
+    /// Fewest steps without a fault that tell how long a step takes without it.
+    LEAST_STEPS: usize = 5;
+}
 
 /// A job's steps, made of what its units compute.
 pub(super) struct StepModel {
@@ -124,7 +127,7 @@ impl StepModel {
                 .filter(move |&(step, &slow)| slow == wanted && step.is_finite());
             of.map(|(&step, _)| step)
         };
-        if those(false).count() < LEAST_STEPS {
+        if those(false).count() < LEAST_STEPS.get() {
             return share;
         }
         let lost: f64 = (mean(those(true)) - median(those(false))) * those(true).count() as f64;
@@ -137,7 +140,7 @@ impl StepModel {
 /// How long a pipeline takes whose stages take so long: the slowest for every microbatch, the others once.
 fn length(stages: impl Iterator<Item = f64>) -> f64 {
     let (most, sum) = stages.fold((0.0f64, 0.0), |(most, sum), stage| (most.max(stage), sum + stage));
-    most + (sum - most) / MICROBATCHES
+    most + (sum - most) / MICROBATCHES.get()
 }
 
 /// The longest pipeline of each step.

@@ -33,9 +33,9 @@ pub(super) fn acquit_those_who_wait(candidates: &mut Vec<Candidate>, topology: &
             .fold(f64::NAN, f64::max);
         let peers =
             (0..groups.len()).filter(|&rank| candidate.ranks.first().is_some_and(|&own| stage(own) == stage(rank)));
-        most - quantile(&sorted(peers.map(of_rank)), FASTER_ROWS)
+        most - quantile(&sorted(peers.map(of_rank)), FASTER_ROWS.get())
     };
-    let wanted = |candidate: &Candidate| MEMBER_SHARE * candidate.fault.excess.excess;
+    let wanted = |candidate: &Candidate| MEMBER_SHARE.get() * candidate.fault.excess.excess;
     let group_of = |candidate: &Candidate| candidate.ranks.first().map(|&rank| groups[rank]);
     let own: Vec<f64> = candidates.iter().map(own).collect();
     let slow_themselves: BTreeSet<Option<(u32, usize)>> = candidates

@@ -8,17 +8,22 @@ use super::settings::{Ablation, PeerSettings};
 use super::slowness::{Fault, Judged, Rows};
 use super::smoothing::{filled, without_spikes};
 use super::stretches::stretches;
+use crate::contract::constant::constants;
 use crate::stats::{mean, median};
 use crate::verdict::{Lasting, lasting, runs};
 
-/// Share of the effect floor that some five steps of a row must exceed for it to be looked at.
-const HINT: f64 = 0.8;
-/// Share of the window that a row's best steps make, to compare others with.
-const BEST_SHARE: f64 = 0.125;
-/// Share of a stretch's steps that must be slow by themselves: one long step among four others is no slow stretch.
-const SLOW_BY_THEMSELVES: f64 = 0.6;
-/// Share of the excess from which a step is slow.
-const SLOW_FROM: f64 = 0.5;
+constants! {
+    /// Margin that steps get which pass only stretch by stretch, not all together.
+    JUST_PASSED: f64 = 1.01;
+    /// Share of the effect floor that some five steps of a row must exceed for it to be looked at.
+    HINT: f64 = 0.8;
+    /// Share of the window that a row's best steps make, to compare others with.
+    BEST_SHARE: f64 = 0.125;
+    /// Share of a stretch's steps that must be slow by themselves: one long step among four others is no slow stretch.
+    SLOW_BY_THEMSELVES: f64 = 0.6;
+    /// Share of the excess from which a step is slow.
+    SLOW_FROM: f64 = 0.5;
+}
 
 /// What rows are judged with.
 pub(super) struct Judge<'a> {
@@ -69,13 +74,13 @@ impl Judge<'_> {
                 judged.changed = judged.changed.max(change.margin());
                 // Who was faster than the peers and now is not is no fault.
                 let above = mean(raw[stretch.clone()].iter().copied()) - self.lowest[self.rows.stage_of[row]];
-                let floor = self.settings.effect_floor.max(SLOW_FROM * change.excess);
+                let floor = self.settings.effect_floor.max(SLOW_FROM.get() * change.excess);
                 if change.passes() && (alone || above > floor) {
                     excess = change;
                 }
             }
             let count = slow_by_themselves(&cells[stretch.clone()], excess.excess);
-            if excess.passes() && count as f64 >= SLOW_BY_THEMSELVES * stretch.len() as f64 {
+            if excess.passes() && count as f64 >= SLOW_BY_THEMSELVES.get() * stretch.len() as f64 {
                 by_level |= to_peers.passes();
                 found.push((stretch.clone(), excess.excess, count));
             }
@@ -89,7 +94,7 @@ impl Judge<'_> {
             Some(kind) => Some(kind),
             None if self.is_slow_throughout(&cells, &slow, &judged.whole) => {
                 let base = mean(cells.iter().copied()) - judged.whole.excess;
-                let from = SLOW_FROM * judged.whole.excess;
+                let from = SLOW_FROM.get() * judged.whole.excess;
                 slow = cells.iter().map(|cell| cell - base > from).collect();
                 Some(Lasting::Throughout)
             }
@@ -136,11 +141,12 @@ impl Judge<'_> {
         let is_long = |spell: &Range<usize>| spell.len() >= self.settings.least_slow_columns();
         let short = || spells.iter().filter(|(spell, ..)| !is_long(spell));
         let count: usize = short().map(|&(_, _, count)| count).sum();
-        let usual = SLOW_FROM * median(short().map(|&(_, excess, _)| excess));
+        let usual = SLOW_FROM.get() * median(short().map(|&(_, excess, _)| excess));
         let short_ones = count > 0 && self.contrasts.is_no_chance(count, steps, usual);
         for (spell, excess, count) in &spells {
             let counts = if is_long(spell) {
-                self.contrasts.is_no_chance(*count, spell.len(), SLOW_FROM * excess)
+                self.contrasts
+                    .is_no_chance(*count, spell.len(), SLOW_FROM.get() * excess)
             } else {
                 short_ones
             };
@@ -167,7 +173,7 @@ impl Judge<'_> {
             return (to_peers, false);
         }
         let to_itself = self.contrasts.to_itself(row, &steps, best);
-        let threshold = to_itself.threshold.min(to_itself.excess / 1.01);
+        let threshold = to_itself.threshold.min(to_itself.excess / JUST_PASSED.get());
         (Excess { threshold, ..to_itself }, true)
     }
 
@@ -185,7 +191,7 @@ impl Judge<'_> {
         } else {
             self.lowest[self.rows.stage_of[row]]
         };
-        most / length as f64 - base > HINT * self.settings.effect_floor
+        most / length as f64 - base > HINT.get() * self.settings.effect_floor
     }
 
     /// Whether the whole window passes, not for a few stretches alone, and in enough of its steps.
@@ -201,10 +207,10 @@ impl Judge<'_> {
             .map(|(cell, _)| cell - base)
             .collect();
         let least = self.settings.persistence.lasting_share * cells.len() as f64;
-        let still = (rest.len() as f64) < least || mean(rest.iter().copied()) > SLOW_FROM * whole.excess;
+        let still = (rest.len() as f64) < least || mean(rest.iter().copied()) > SLOW_FROM.get() * whole.excess;
         let above = cells
             .iter()
-            .filter(|&&cell| cell - base > SLOW_FROM * whole.excess)
+            .filter(|&&cell| cell - base > SLOW_FROM.get() * whole.excess)
             .count();
         still && above as f64 >= least
     }
@@ -213,7 +219,10 @@ impl Judge<'_> {
 /// How many of a stretch's steps are slow by themselves.
 fn slow_by_themselves(cells: &[f64], excess: f64) -> usize {
     let base = mean(cells.iter().copied()) - excess;
-    cells.iter().filter(|&&cell| cell - base > SLOW_FROM * excess).count()
+    cells
+        .iter()
+        .filter(|&&cell| cell - base > SLOW_FROM.get() * excess)
+        .count()
 }
 
 /// The fastest stretches of a row, enough of them to be compared with, in order.
@@ -221,7 +230,7 @@ fn best_steps(cells: &[f64], stretches: &[Range<usize>], settings: &PeerSettings
     let of = |stretch: &Range<usize>| mean(cells[stretch.clone()].iter().copied());
     let mut by_level: Vec<&Range<usize>> = stretches.iter().collect();
     by_level.sort_by(|a, b| of(a).total_cmp(&of(b)));
-    let wanted = (BEST_SHARE * cells.len() as f64).max(settings.least_slow_columns() as f64);
+    let wanted = (BEST_SHARE.get() * cells.len() as f64).max(settings.least_slow_columns() as f64);
     let mut best = Vec::new();
     let mut count = 0;
     for stretch in by_level {

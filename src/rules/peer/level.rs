@@ -8,23 +8,27 @@ use super::common::BETTER_STEPS;
 use super::noise::Noise;
 use super::settings::{Ablation, PeerSettings};
 use super::slowness::{Propose, Rows};
+use crate::contract::constant::constants;
 use crate::stats::{lower, mad, median};
 
-/// Least share of the rows that make a level; fewer are rows that are fast by luck.
-const LEAST_SHARE: f64 = 0.25;
-/// Standard deviations inside the level that its upper edge must be apart from the next row.
-const APART: f64 = 4.0;
-/// Few rows tell their spread badly: a level of fewer than so many needs a gap half as wide again, and so does a level
-/// among fewer than so many rows.
-const FEW_IN_LEVEL: usize = 4;
-const FEW_ROWS: usize = 6;
-const FEW: f64 = 1.5;
+constants! {
+    /// Least share of the rows that make a level; fewer are rows that are fast by luck.
+    LEAST_SHARE: f64 = 0.25;
+    /// Standard deviations inside the level that its upper edge must be apart from the next row.
+    APART: f64 = 4.0;
+    /// A level of fewer rows tells its spread badly and needs a wider gap.
+    FEW_IN_LEVEL: usize = 4;
+    /// Among fewer rows a level needs a wider gap.
+    FEW_ROWS: usize = 6;
+    /// How much wider the gap is where few rows tell it.
+    FEW: f64 = 1.5;
+}
 
 /// How many of the `sorted` values (ascending, one a row) may be the fast level, by where a gap opens; `error` is the
 /// standard error of a value.
 fn levels_end_at(sorted: &[f64], error: f64, settings: &PeerSettings) -> Vec<usize> {
     let count = sorted.len();
-    let least = ((LEAST_SHARE * count as f64).ceil() as usize).max(if count >= FEW_ROWS { 2 } else { 1 });
+    let least = ((LEAST_SHARE.get() * count as f64).ceil() as usize).max(if count >= FEW_ROWS.get() { 2 } else { 1 });
     // A gap below the effect floor is none, which spares the rest for nearly all rows.
     (least..count)
         .filter(|&end| {
@@ -39,9 +43,9 @@ fn needed(level: &[f64], count: usize, error: f64, settings: &PeerSettings) -> f
     let middle = median(level.iter().copied());
     let distances: Vec<f64> = level.iter().map(|value| value - middle).collect();
     let spread = mad(&distances).max(settings.usual_spread).hypot(error);
-    let few = |is_few: bool| if is_few { FEW } else { 1.0 };
-    let apart = APART * spread * few(level.len() < FEW_IN_LEVEL);
-    apart.max(settings.effect_floor) * few(count < FEW_ROWS)
+    let few = |is_few: bool| if is_few { FEW.get() } else { 1.0 };
+    let apart = APART.get() * spread * few(level.len() < FEW_IN_LEVEL.get());
+    apart.max(settings.effect_floor) * few(count < FEW_ROWS.get())
 }
 
 /// The rows of each stage's fast level.
@@ -76,7 +80,7 @@ pub(super) fn fast_levels(
     if settings.uses(Ablation::Levels) && ends.iter().any(|ends| !ends.is_empty()) {
         let mut about = vec![f64::NAN; medians.len()];
         for order in &orders {
-            let fast = lower(order.iter().map(|&row| medians[row]), BETTER_STEPS);
+            let fast = lower(order.iter().map(|&row| medians[row]), BETTER_STEPS.get());
             order.iter().for_each(|&row| about[row] = medians[row] - fast);
         }
         let proposals = propose(&about);

@@ -7,24 +7,29 @@
 use super::rows::RowPlaces;
 use super::rows_by_step::RowsByStep;
 use super::settings::{Ablation, PeerSettings};
+use crate::contract::constant::constants;
 use crate::stats::{low_median, mad, mean, median, width};
 
-/// Noise left over noise before, from which load is taken out: a correlation of a third of neighbouring stages.
-const LOAD_LEAVES: f64 = 0.82;
-/// Noise left with slopes over noise left without, from which each stage gets a slope of its own.
-const SLOPES_LEAVE: f64 = 0.85;
-/// Fewest pipelines that tell slopes: of fewer, one that is slow tells the covariance alone.
-const PIPELINES_FOR_SLOPES: usize = 4;
-/// Pipelines that tell whether there is a load at most, evenly spread over all.
-const MOST_PIPELINES: usize = 128;
-/// Slopes beyond these are those of a fault, not of the work.
-const SLOPES: (f64, f64) = (0.4, 2.5);
-/// Deviations beyond this many standard deviations count as that many.
-const WINSORISED_AT: f64 = 2.5;
-/// Standard errors that random loads can leave in a pipeline's mean; what is beyond stays with the rows.
-const STANDARD_ERRORS: f64 = 5.0;
-/// Turns in which levels and loads settle.
-const TURNS: usize = 4;
+constants! {
+    /// Noise left over noise before, from which load is taken out: a correlation of a third of neighbouring stages.
+    LOAD_LEAVES: f64 = 0.82;
+    /// Noise left with slopes over noise left without, from which each stage gets a slope of its own.
+    SLOPES_LEAVE: f64 = 0.85;
+    /// Fewest pipelines that tell slopes: of fewer, one that is slow tells the covariance alone.
+    PIPELINES_FOR_SLOPES: usize = 4;
+    /// Pipelines that tell whether there is a load at most, evenly spread over all.
+    MOST_PIPELINES: usize = 128;
+    /// Slopes below this are those of a fault, not of the work.
+    LEAST_SLOPE: f64 = 0.4;
+    /// Slopes above this are those of a fault, not of the work.
+    MOST_SLOPE: f64 = 2.5;
+    /// Deviations beyond this many standard deviations count as that many.
+    WINSORISED_AT: f64 = 2.5;
+    /// Standard errors that random loads can leave in a pipeline's mean; what is beyond stays with the rows.
+    STANDARD_ERRORS: f64 = 5.0;
+    /// Turns in which levels and loads settle.
+    TURNS: usize = 4;
+}
 
 /// What remains of rows without their pipelines' load.
 pub(super) struct Unloaded {
@@ -38,7 +43,7 @@ pub(super) struct Unloaded {
 pub(super) fn winsorised(table: &RowsByStep) -> RowsByStep {
     let mut about = table.about_row_medians();
     about.change(|_, cells| {
-        let limit = WINSORISED_AT * width(cells).max(1e-9);
+        let limit = WINSORISED_AT.get() * width(cells).max(1e-9);
         for cell in cells.iter_mut() {
             if cell.is_finite() {
                 *cell = cell.clamp(-limit, limit);
@@ -62,7 +67,7 @@ pub(super) fn without_load(
         return None;
     }
     // Some of the pipelines tell whether there is a load.
-    let every = places.pipelines.len().div_ceil(MOST_PIPELINES).max(1);
+    let every = places.pipelines.len().div_ceil(MOST_PIPELINES.get()).max(1);
     let mut rows: Vec<usize> = places.pipelines.iter().step_by(every).flatten().copied().collect();
     rows.sort_unstable();
     let told_by = places.select(&rows);
@@ -73,7 +78,7 @@ pub(super) fn without_load(
     let even = vec![1.0; places.stages.len()];
     let before = usual_deviation(&deviations);
     let (left, residual) = about_pipelines(&deviations, &even, &told_by);
-    let explains = left < LOAD_LEAVES * before;
+    let explains = left < LOAD_LEAVES.get() * before;
     if !explains {
         return None;
     }
@@ -83,7 +88,7 @@ pub(super) fn without_load(
         .flatten();
     let sloped = slopes.and_then(|slopes| {
         let (left_with, residual) = about_pipelines(&deviations, &slopes, &told_by);
-        (left_with < SLOPES_LEAVE * left).then_some((slopes, residual))
+        (left_with < SLOPES_LEAVE.get() * left).then_some((slopes, residual))
     });
     let (slopes, residual) = sloped.unwrap_or((even, residual));
     Some(Unloaded {
@@ -100,7 +105,7 @@ fn about_stages(mut rows: RowsByStep, places: &RowPlaces) -> RowsByStep {
         .map(|members| {
             let of_step = |step: usize| {
                 let column = members.iter().map(|&row| rows.row(row)[step]);
-                if members.len() < PIPELINES_FOR_SLOPES {
+                if members.len() < PIPELINES_FOR_SLOPES.get() {
                     mean(column)
                 } else {
                     median(column)
@@ -164,7 +169,7 @@ fn about_pipelines(deviations: &RowsByStep, slopes: &[f64], places: &RowPlaces) 
 /// How much each stage feels the load, geometric mean 1: the main axis of the stages' covariance over pipelines and steps
 /// (the median over pipelines, so that a slow rank does not tell it).
 fn slopes(deviations: &RowsByStep, places: &RowPlaces) -> Option<Vec<f64>> {
-    if places.pipelines.len() < PIPELINES_FOR_SLOPES {
+    if places.pipelines.len() < PIPELINES_FOR_SLOPES.get() {
         return None;
     }
     let count = places.stages.len();
@@ -191,16 +196,16 @@ fn slopes(deviations: &RowsByStep, places: &RowPlaces) -> Option<Vec<f64>> {
     let usual = mean(axis.iter().map(|slope| slope.ln())).exp();
     let slopes: Vec<f64> = axis
         .iter()
-        .map(|slope| (slope / usual).clamp(SLOPES.0, SLOPES.1))
+        .map(|slope| (slope / usual).clamp(LEAST_SLOPE.get(), MOST_SLOPE.get()))
         .collect();
     slopes.iter().all(|slope| slope.is_finite()).then_some(slopes)
 }
 
 /// The leading eigenvector of a symmetric matrix with positive entries only, by power iteration; `None` where there is none.
 fn main_axis(matrix: &[Vec<f64>]) -> Option<Vec<f64>> {
-    const TURNS: usize = 60;
+    const ROUNDS: usize = 60;
     let mut axis = vec![1.0; matrix.len()];
-    for _ in 0..TURNS {
+    for _ in 0..ROUNDS {
         let next: Vec<f64> = matrix
             .iter()
             .map(|row| row.iter().zip(&axis).map(|(a, b)| a * b).sum())
@@ -220,7 +225,7 @@ fn take_out(logs: &RowsByStep, slopes: &[f64], places: &RowPlaces) -> RowsByStep
     let about = logs.about_row_medians();
     let common = about.map_columns(|column| median(column.enumerate().map(|(row, cell)| cell / slope(row))));
     let mut loads = vec![common; places.pipelines.len()];
-    for _ in 0..TURNS {
+    for _ in 0..TURNS.get() {
         let own = logs.map(|row, cells| {
             let loads = &loads[places.pipeline_of[row]];
             median(cells.iter().zip(loads).map(|(cell, load)| cell - slope(row) * load))
@@ -268,7 +273,7 @@ fn what_lasts(loads: &[Vec<f64>]) -> Vec<f64> {
         .map(|load| load.iter().zip(&usual).map(|(load, usual)| load - usual).collect())
         .collect();
     let spread = median(about.iter().map(|load| mad(load)));
-    let tolerance = STANDARD_ERRORS * spread * ((1.0 + 1.0 / (count - 1.0)) / steps as f64).sqrt();
+    let tolerance = STANDARD_ERRORS.get() * spread * ((1.0 + 1.0 / (count - 1.0)) / steps as f64).sqrt();
     let means: Vec<f64> = about.iter().map(|load| mean(load.iter().copied())).collect();
     let middle = median(means.iter().copied());
     let beyond = |mean: &f64| {

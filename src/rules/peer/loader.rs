@@ -15,24 +15,27 @@ use super::settings::PeerSettings;
 use super::slowness::{Fault, Rows, judge};
 use super::stretches::stretches;
 use super::tensor_groups::{RankTimes, TensorGroups};
+use crate::contract::constant::constants;
 use crate::stats::{MAD_TO_SD, lower, mean, median};
 use crate::verdict::{Lasting, lasting};
 
-/// Share of the longest loading from which a member loads as long. One of a tensor-parallel group loads, the first, and
-/// the others wait for its broadcast in the same timer: which of them is the longest is chance.
-const AS_LONG: f64 = 0.98;
-/// Usual lasting spread of loaders that are well, as a share of the computing: they take little of it.
-const USUAL_SPREAD: f64 = 0.003;
-/// How many times what it was before all ranks' loading must be to have grown.
-const GROWN: f64 = 1.5;
-/// Penalty of a change of all ranks' loading, in variances of a step by the logarithm of the steps: loading wanders.
-const PENALTY: f64 = 12.0;
-/// Quantile of the ranks that must load long too for all to be said to,
-const ALL_RANKS: f64 = 0.1;
-/// and the share of the usual loading that is long.
-const ALIKE: f64 = 0.5;
-/// Least noise of all ranks' loading, as a share: repeated values do not make noise vanish.
-const LEAST_NOISE: f64 = 1e-6;
+constants! {
+    /// Share of the longest loading from which a member loads as long. One of a tensor-parallel group loads, the first, and
+    /// the others wait for its broadcast in the same timer: which of them is the longest is chance.
+    AS_LONG: f64 = 0.98;
+    /// Usual lasting spread of loaders that are well, as a share of the computing: they take little of it.
+    USUAL_SPREAD: f64 = 0.003;
+    /// How many times what it was before all ranks' loading must be to have grown.
+    GROWN: f64 = 1.5;
+    /// Penalty of a change of all ranks' loading, in variances of a step by the logarithm of the steps: loading wanders.
+    PENALTY: f64 = 12.0;
+    /// Quantile of the ranks that must load long too for all to be said to,
+    ALL_RANKS: f64 = 0.1;
+    /// and the share of the usual loading that is long.
+    ALIKE: f64 = 0.5;
+    /// Least noise of all ranks' loading, as a share: repeated values do not make noise vanish.
+    LEAST_NOISE: f64 = 1e-6;
+}
 
 /// What the loaders show.
 #[derive(Debug, Default)]
@@ -93,7 +96,7 @@ pub(super) fn look(
         .stages
         .iter()
         .map(|rows| {
-            let of_step = |step: usize| lower(rows.iter().map(|&row| share.row(row)[step]), FASTER_ROWS);
+            let of_step = |step: usize| lower(rows.iter().map(|&row| share.row(row)[step]), FASTER_ROWS.get());
             (0..share.columns()).map(of_step).collect()
         })
         .collect();
@@ -111,7 +114,7 @@ pub(super) fn look(
         slow_windows,
     };
     let settings = &PeerSettings {
-        usual_spread: USUAL_SPREAD,
+        usual_spread: USUAL_SPREAD.get(),
         ..settings.clone()
     };
     let verdicts = judge(&rows, &|_| Vec::new(), settings);
@@ -148,7 +151,10 @@ fn usual_seconds(units: &TensorGroups, model: &StepModel) -> Option<(f64, &'stat
 fn who_loads(members: &[usize], by_rank: &RowsByStep) -> Option<usize> {
     let loading = |&rank: &usize| median(by_rank.row(rank).iter().copied());
     let longest = members.iter().map(loading).fold(f64::NAN, f64::max);
-    members.iter().copied().find(|rank| loading(rank) >= AS_LONG * longest)
+    members
+        .iter()
+        .copied()
+        .find(|rank| loading(rank) >= AS_LONG.get() * longest)
 }
 
 /// Loading that takes a large share on all ranks, or has grown on all of them.
@@ -177,13 +183,13 @@ fn loading_of_all(
     if before.is_none() && !large {
         return None;
     }
-    let few = in_slow_steps(&|step| lower((0..share.rows()).map(|row| share.row(row)[step]), ALL_RANKS));
+    let few = in_slow_steps(&|step| lower((0..share.rows()).map(|row| share.row(row)[step]), ALL_RANKS.get()));
     let count = slow.iter().filter(|&&slow| slow).count() as f64 / slow.len().max(1) as f64;
     let beyond = now - before.unwrap_or(0.0);
     Some(LoadingOfAll {
         share: now,
         before,
-        alike: few > ALIKE * now,
+        alike: few > ALIKE.get() * now,
         cost: model.at_most_what_steps_show(count * beyond / (1.0 + now), &slow),
         slow,
     })
@@ -193,12 +199,13 @@ fn loading_of_all(
 fn grown(series: &[f64], settings: &PeerSettings) -> Option<(f64, Vec<bool>)> {
     let differences = series.windows(2).map(|pair| (pair[1] - pair[0]).abs());
     let noise = MAD_TO_SD * median(differences) / std::f64::consts::SQRT_2;
-    let penalty = PENALTY * (series.len().max(2) as f64).ln() * noise.max(LEAST_NOISE).powi(2);
+    let penalty = PENALTY.get() * (series.len().max(2) as f64).ln() * noise.max(LEAST_NOISE.get()).powi(2);
     let parts = stretches(series, penalty);
     let level = |part: &Range<usize>| median(series[part.clone()].iter().copied());
     let long = |part: &&Range<usize>| part.len() >= settings.least_slow_columns();
     let before = parts.iter().filter(long).map(level).fold(f64::INFINITY, f64::min);
-    let has_grown = |part: &Range<usize>| level(part) > GROWN * before && level(part) - before > settings.effect_floor;
+    let has_grown =
+        |part: &Range<usize>| level(part) > GROWN.get() * before && level(part) - before > settings.effect_floor;
     let mut slow = vec![false; series.len()];
     for part in parts.iter().filter(|part| has_grown(part)) {
         slow[part.clone()].fill(true);

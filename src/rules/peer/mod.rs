@@ -45,6 +45,8 @@ mod structure;
 mod tensor_groups;
 mod transients;
 mod votes;
+mod waiting_groups;
+mod weight;
 mod windows;
 
 pub use settings::{Ablation, PeerSettings};
@@ -65,9 +67,12 @@ use self::structure::{HeavyStages, UnevenLoads};
 use self::tensor_groups::{RankTimes, TensorGroups};
 use self::transients::Transients;
 use self::votes::Votes;
+use self::waiting_groups::acquit_groups_that_wait;
+pub(super) use self::weight::{by_weight, cause};
 use super::{Verdict, unjudged, unplaced};
 use crate::algos::Algorithm;
 use crate::comm::{self, Communication, SlowComputing};
+use crate::contract::constant::Movable;
 use crate::contract::defaults::SLOW_STEPS_IN_A_ROW;
 use crate::contract::timers::{BATCH_GENERATOR, COMPUTING, INTERVAL_TIME};
 use crate::features::{self, RankFeatures, TimerFate, TimerVerdict};
@@ -85,6 +90,36 @@ const DETECTORS: [&dyn Detector; 7] = [
     &Transients,
     &Stalls,
 ];
+
+/// The numbers of these rules, each with its reason.
+pub(super) fn constants() -> impl Iterator<Item = &'static dyn Movable> {
+    let of_modules = [
+        candidates::CONSTANTS,
+        common::CONSTANTS,
+        contrast::CONSTANTS,
+        cost::CONSTANTS,
+        judge_row::CONSTANTS,
+        level::CONSTANTS,
+        load::CONSTANTS,
+        loader::CONSTANTS,
+        nodes::CONSTANTS,
+        noise::CONSTANTS,
+        replica::CONSTANTS,
+        settings::CONSTANTS,
+        slow_ranks::CONSTANTS,
+        slowness::CONSTANTS,
+        smoothing::CONSTANTS,
+        spread::CONSTANTS,
+        stalls::CONSTANTS,
+        structure::CONSTANTS,
+        tensor_groups::CONSTANTS,
+        transients::CONSTANTS,
+        votes::CONSTANTS,
+        waiting_groups::CONSTANTS,
+        windows::CONSTANTS,
+    ];
+    of_modules.into_iter().flatten().copied()
+}
 
 /// Applies the peer rules; the algorithms vote on the candidates.
 #[must_use]
@@ -247,27 +282,6 @@ fn sampled(job: &Job, communication: &Communication) -> String {
     format!("; transfers are told from one iteration in {length}{unread}")
 }
 
-/// Share of a group's cost that the slow transfers of a member must cost to explain it.
-const EXPLAINED_BY_TRANSFERS: f64 = 1.0 / 3.0;
-
-/// Takes back what groups are accused of whose members wait inside their passes for a peer with slow transfers.
-fn acquit_groups_that_wait(findings: &mut [Finding], network: &[Finding]) {
-    for group in findings
-        .iter_mut()
-        .filter(|finding| finding.kind == FindingKind::OneOfGroup && finding.cause == Cause::Compute)
-    {
-        let explains = |slow: &&Finding| {
-            let meets = slow.names_nodes && slow.ranks.iter().any(|rank| group.ranks.contains(rank));
-            meets && slow.cost.unwrap_or(0.0) >= EXPLAINED_BY_TRANSFERS * group.cost.unwrap_or(0.0)
-        };
-        if network.iter().any(|slow| explains(&slow)) {
-            group.kind = FindingKind::Suspect;
-            group.named = false;
-            group.says += "; they wait in their passes for the one of them whose transfers are slow";
-        }
-    }
-}
-
 /// Positions of the ranks that are known to compute slowly.
 fn slow_computing(job: &Job, findings: &[Finding]) -> SlowComputing {
     let positions = |wanted: &dyn Fn(&Finding) -> bool| -> BTreeSet<usize> {
@@ -279,46 +293,6 @@ fn slow_computing(job: &Job, findings: &[Finding]) -> SlowComputing {
         ranks: positions(&|finding| finding.kind == FindingKind::SlowRank),
         suspects: positions(&|finding| matches!(finding.kind, FindingKind::SlowRank | FindingKind::OneOfGroup)),
     }
-}
-
-/// What a finding weighs: its part in what all cost, else its cost by itself.
-fn weight(finding: &Finding) -> f64 {
-    finding.cost_part_seconds.or(finding.cost).unwrap_or(0.0)
-}
-
-/// Named ranks and nodes first, then by kind, cost and rank.
-pub(super) fn by_weight(a: &Finding, b: &Finding) -> std::cmp::Ordering {
-    let cost = weight;
-    let names = |finding: &Finding| finding.named || finding.names_nodes;
-    names(b)
-        .cmp(&names(a))
-        .then_with(|| {
-            if names(a) {
-                cost(b).total_cmp(&cost(a))
-            } else {
-                a.kind.cmp(&b.kind)
-            }
-        })
-        .then_with(|| cost(b).total_cmp(&cost(a)))
-        .then_with(|| a.ranks.cmp(&b.ranks))
-        .then_with(|| a.first_iteration.cmp(&b.first_iteration))
-}
-
-/// The costliest fault; without one the costliest imbalance. An imbalance is a property of the job.
-pub(in crate::rules) fn cause(findings: &[Finding]) -> Cause {
-    let is_fault = |finding: &&Finding| finding.kind.is_fault();
-    let is_imbalance = |finding: &&Finding| finding.kind == FindingKind::Imbalance;
-    costliest(findings.iter().filter(is_fault))
-        .or_else(|| costliest(findings.iter().filter(is_imbalance)))
-        .map_or(Cause::None, |finding| finding.cause)
-}
-
-/// The first of those with the highest cost.
-fn costliest<'a>(findings: impl Iterator<Item = &'a Finding>) -> Option<&'a Finding> {
-    findings.fold(None, |best: Option<&Finding>, next| match best {
-        Some(best) if weight(next) <= weight(best) => Some(best),
-        _ => Some(next),
-    })
 }
 
 /// Positions of the named ranks, ascending.
@@ -392,26 +366,6 @@ mod tests {
         );
         assert_eq!((verdict.anomalies, verdict.cause), (vec![], Cause::StageImbalance));
         assert_eq!(verdict.findings[0].stages, [3]);
-    }
-
-    #[test]
-    fn a_group_that_waits_for_slow_transfers_does_not_compute_slowly() {
-        let group = |cost| Finding {
-            named: true,
-            ranks: vec![4, 5],
-            cost: Some(cost),
-            ..Finding::new(FindingKind::OneOfGroup, Cause::Compute, 9)
-        };
-        let network = Finding {
-            names_nodes: true,
-            ranks: vec![5],
-            cost: Some(0.03),
-            ..Finding::new(FindingKind::SlowNetwork, Cause::Network, 9)
-        };
-        let mut findings = [group(0.04), group(0.5)];
-        acquit_groups_that_wait(&mut findings, &[network]);
-        assert_eq!(findings.each_ref().map(|finding| finding.named), [false, true]);
-        assert_eq!(findings[0].kind, FindingKind::Suspect);
     }
 
     #[test]

@@ -10,13 +10,16 @@ use super::rows::{RowPlaces, grouped};
 use super::rows_by_step::RowsByStep;
 use super::settings::{Ablation, PeerSettings};
 use super::slowness::{Fault, Rows, judge};
+use crate::contract::constant::constants;
 use crate::stats::{low_median, mean, median};
 use crate::verdict::{Lasting, lasting, runs};
 
-/// Fewest rows that make a node more than a rank.
-const LEAST_ROWS: usize = 2;
-/// Share of the node's excess that a rank of it must show.
-const SHARE: f64 = 0.5;
+constants! {
+    /// Fewest rows that make a node more than a rank.
+    LEAST_ROWS: usize = 2;
+    /// Share of the node's excess that a rank of it must show.
+    SHARE: f64 = 0.5;
+}
 
 /// A node's fault without its short spells, if that lasts: single slow steps of several ranks meet by chance.
 fn of_full_spells(mut fault: Fault, slow_windows: &[Range<usize>], settings: &PeerSettings) -> Option<Fault> {
@@ -44,9 +47,9 @@ pub(super) fn told_by_their_node(
     }
     let on_node: Vec<Vec<usize>> = grouped(places.nodes.iter().map(|&node| (node, 0)))
         .into_iter()
-        .filter(|rows| rows.len() >= LEAST_ROWS)
+        .filter(|rows| rows.len() >= LEAST_ROWS.get())
         .collect();
-    if on_node.len() < LEAST_ROWS {
+    if on_node.len() < LEAST_ROWS.get() {
         return Vec::new();
     }
     let levels = &own.verdicts.levels;
@@ -79,7 +82,7 @@ pub(super) fn told_by_their_node(
         let shown = over(&|step| nodes.row(node)[step]);
         let others = (0..on_node.len()).filter(|&other| other != node);
         let usual = median(others.map(|other| over(&|step| nodes.row(other)[step])));
-        let wanted = SHARE * (shown - usual);
+        let wanted = SHARE.get() * (shown - usual);
         let own_excess = on_node[node]
             .iter()
             .filter_map(|&row| own.verdicts.rows[row].fault.as_ref());
@@ -88,7 +91,7 @@ pub(super) fn told_by_their_node(
         for &row in on_node[node].iter().filter(without_fault) {
             let excess = over(&|step| about(row, step)) - usual;
             // Beside one far slower rank of the node the others may but wait for it.
-            if excess > wanted.max(SHARE * largest) {
+            if excess > wanted.max(SHARE.get() * largest) {
                 let mut fault = fault.clone();
                 fault.excess.excess = excess;
                 fault.excess.threshold = fault.excess.threshold.min(excess);

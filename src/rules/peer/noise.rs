@@ -7,24 +7,28 @@
 use super::rows_by_step::RowsByStep;
 use super::settings::PeerSettings;
 use super::smoothing::without_spikes;
+use crate::contract::constant::constants;
 use crate::stats::{MAD_TO_SD, low_median, mean, median, quantile, sorted};
 
-/// Fewest blocks of a length that tell its noise; of differences a few more.
-const LEAST_BLOCKS: usize = 4;
-const LEAST_BLOCKS_OF_PAIRS: usize = 6;
-/// Up to so many rows a change of one is a change of them all: their differences to each other tell the noise, the pair that
-/// differs least.
-const FEW_ROWS: usize = 3;
-/// Rows that tell the noise at most, evenly spread over all.
-const MOST_ROWS: usize = 512;
-/// A row counts as at most so many times the usual noise: it changed, which is no noise.
-const MOST: f64 = 2.5;
-/// Least noise of a step: exact repeats do not make noise vanish.
-pub(super) const LEAST_NOISE: f64 = 1e-4;
-/// A spike lies so many deviations from the median of the cells around it,
-const SPIKE_DEVIATIONS: f64 = 5.0;
-/// and so many effect floors.
-const SPIKE_FLOORS: f64 = 1.0;
+constants! {
+    /// Fewest blocks of a length that tell its noise.
+    LEAST_BLOCKS: usize = 4;
+    /// Fewest blocks of the differences of two rows that tell their noise.
+    LEAST_BLOCKS_OF_PAIRS: usize = 6;
+    /// Up to so many rows a change of one is a change of them all: their differences to each other tell the noise, the pair that
+    /// differs least.
+    FEW_ROWS: usize = 3;
+    /// Rows that tell the noise at most, evenly spread over all.
+    MOST_ROWS: usize = 512;
+    /// A row counts as at most so many times the usual noise: it changed, which is no noise.
+    MOST: f64 = 2.5;
+    /// Least noise of a step: exact repeats do not make noise vanish.
+    pub(super) LEAST_NOISE: f64 = 1e-4;
+    /// A spike lies at least so many deviations from the median of the cells around it.
+    SPIKE_DEVIATIONS: f64 = 5.0;
+    /// A spike lies at least so many effect floors from the median of the cells around it.
+    SPIKE_FLOORS: f64 = 1.0;
+}
 /// Share of a normal distribution within a standard deviation.
 const WITHIN_ONE: f64 = 0.683;
 
@@ -42,7 +46,7 @@ impl Noise {
     ///
     /// Single spikes do not count: they are clipped in the means that the noise is held against too.
     pub fn of(rows: &RowsByStep, logs: &RowsByStep, left_out: &[bool], settings: &PeerSettings) -> Self {
-        if (2..=FEW_ROWS).contains(&logs.rows()) {
+        if (2..=FEW_ROWS.get()).contains(&logs.rows()) {
             let pairs: Vec<(usize, usize)> = (0..logs.rows()).flat_map(|a| (0..a).map(move |b| (a, b))).collect();
             let differences = RowsByStep::fill(pairs.len(), logs.columns(), |pair, cells| {
                 let (a, b) = (logs.row(pairs[pair].0), logs.row(pairs[pair].1));
@@ -51,7 +55,7 @@ impl Noise {
                     .zip(a.iter().zip(b))
                     .for_each(|(cell, (a, b))| *cell = a - b);
             });
-            return Self::measure(differences, LEAST_BLOCKS_OF_PAIRS, settings, |rows, length| {
+            return Self::measure(differences, LEAST_BLOCKS_OF_PAIRS.get(), settings, |rows, length| {
                 let of_row = rows.map(|_, cells| deviation_of_differences(&blocks(cells, length)));
                 of_row
                     .into_iter()
@@ -62,11 +66,11 @@ impl Noise {
         let kept: Vec<usize> = (0..rows.rows())
             .filter(|&row| !left_out.get(row).is_some_and(|&left| left))
             .collect();
-        let every = kept.len().div_ceil(MOST_ROWS).max(1);
+        let every = kept.len().div_ceil(MOST_ROWS.get()).max(1);
         let rows = rows.select(&kept.into_iter().step_by(every).collect::<Vec<_>>());
-        Self::measure(rows, LEAST_BLOCKS, settings, |rows, length| {
+        Self::measure(rows, LEAST_BLOCKS.get(), settings, |rows, length| {
             let deviations = rows.map(|_, cells| deviation_of_blocks(&blocks(cells, length)));
-            let most = MOST * low_median(deviations.iter().copied());
+            let most = MOST.get() * low_median(deviations.iter().copied());
             let squares = deviations.iter().map(|deviation| deviation.min(most).powi(2));
             // In ascending order, so that the order of rows can't change the last digit.
             mean(sorted(squares)).sqrt()
@@ -80,8 +84,8 @@ impl Noise {
         of_length: impl Fn(&RowsByStep, usize) -> f64,
     ) -> Self {
         let known = |deviation: f64| if deviation.is_finite() { deviation } else { 0.0 };
-        let step = known(of_length(&rows, 1)).max(LEAST_NOISE);
-        let spike = (SPIKE_DEVIATIONS * step).max(SPIKE_FLOORS * settings.effect_floor);
+        let step = known(of_length(&rows, 1)).max(LEAST_NOISE.get());
+        let spike = (SPIKE_DEVIATIONS.get() * step).max(SPIKE_FLOORS.get() * settings.effect_floor);
         rows.change(|_, cells| cells.copy_from_slice(&without_spikes(cells, spike)));
         let steps = rows.columns();
         let mut deviations = Vec::new();

@@ -5,8 +5,14 @@ use super::candidates::{Candidate, Evidence};
 use super::detector::{Detector, Seen};
 use super::rows::grouped;
 use super::tensor_groups::TensorGroups;
+use crate::contract::constant::constants;
 use crate::stats::median;
 use crate::verdict::{Cause, Finding, FindingKind, words};
+
+constants! {
+    /// Share of the largest excess of a pipeline's units that each of them must show for the data to be the reason.
+    AS_SLOW: f64 = 0.5;
+}
 
 /// A replica with lastingly more work.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,7 +57,7 @@ pub(super) fn heavy_replicas(
         let members_stand_out = mine
             .iter()
             .all(|candidate| candidate.ranks.len() < units.members[candidate.unit].len());
-        rows.iter().all(|&unit| excess(unit) > 0.5 * largest)
+        rows.iter().all(|&unit| excess(unit) > AS_SLOW.get() * largest)
             && !members_stand_out
             && !fill_slow_nodes(rows, &candidate_of, units, &on_node)
     };

@@ -6,8 +6,28 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::contract::constant::constants;
 use crate::contract::defaults::SLOWDOWN_THRESHOLD;
 use crate::verdict::Persistence;
+
+constants! {
+    /// Chips of one kind differ lastingly by 0.5-1 %; below 2.5 % (log) nobody swaps a node.
+    EFFECT_FLOOR: f64 = 0.025;
+    /// Of 1,000 healthy jobs less than one names somebody, with many ranks and stretches looked at in each.
+    FALSE_ALARM_RATE: f64 = 1e-4;
+    /// Silicon, cooling and the place in the rack make chips of one kind differ by so much (log).
+    USUAL_SPREAD: f64 = 0.007;
+    /// Few peers cannot tell their own spread: what is usual counts as much as so many of them.
+    USUAL_SPREAD_PEERS: f64 = 8.0;
+    /// Sequence lengths that differ by less than 2 % cost less than a fault that would be told.
+    LOAD_FLOOR: f64 = 0.02;
+    /// Embedding and loss make the first and last stage 1-5 % heavier in any job.
+    STAGE_FLOOR: f64 = 0.08;
+    /// Loading that takes less than a tenth of the computing on all ranks hides behind it in most jobs.
+    LOADER_FLOOR: f64 = 0.1;
+    /// What passes is told from a quarter on (log), the size that makes a step slow.
+    TRANSIENT_FLOOR: f64 = 0.25;
+}
 
 /// A part of the peer rules that can be left out, to see what it buys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
@@ -131,16 +151,16 @@ impl PeerSettings {
 impl Default for PeerSettings {
     fn default() -> Self {
         Self {
-            effect_floor: 0.025,
-            false_alarm_rate: 1e-4,
+            effect_floor: EFFECT_FLOOR.get(),
+            false_alarm_rate: FALSE_ALARM_RATE.get(),
             slowdown_threshold: SLOWDOWN_THRESHOLD,
             persistence: Persistence::default(),
-            usual_spread: 0.007,
-            usual_spread_peers: 8.0,
-            load_floor: 0.02,
-            stage_floor: 0.08,
-            loader_floor: 0.1,
-            transient_floor: 0.25,
+            usual_spread: USUAL_SPREAD.get(),
+            usual_spread_peers: USUAL_SPREAD_PEERS.get(),
+            load_floor: LOAD_FLOOR.get(),
+            stage_floor: STAGE_FLOOR.get(),
+            loader_floor: LOADER_FLOOR.get(),
+            transient_floor: TRANSIENT_FLOOR.get(),
             without: BTreeSet::new(),
         }
     }

@@ -7,17 +7,21 @@ use super::candidates::Candidate;
 use super::detector::{Detector, Seen, how_often, who};
 use super::reference::Reference;
 use super::votes::Votes;
+use crate::contract::constant::constants;
 use crate::verdict::{Cause, Finding, FindingKind, Lasting, Shape, runs, words};
 
-/// Share of the job's ranks that make a level, and how many at least.
-const LEVEL_SHARE: f64 = 0.25;
-const LEAST_OF_LEVEL: usize = 4;
-/// How far the excesses inside a level lie apart at most, over their middle.
-const LIKE: f64 = 1.0;
+constants! {
+    /// Least share of the job's ranks that make a level.
+    LEVEL_SHARE: f64 = 0.25;
+    /// Fewest ranks that make a level.
+    LEAST_OF_LEVEL: usize = 4;
+    /// How far the excesses inside a level lie apart at most, over their middle.
+    LIKE: f64 = 1.0;
+    /// Share of the steps from the first slow one to the last that must be slow for it to have begun or ended there.
+    DENSE: f64 = 0.8;
+}
 /// More findings of the same steps than this are told as one.
 const MOST_FINDINGS: usize = 32;
-/// Share of the steps from the first slow one to the last that must be slow for it to have begun or ended there.
-const DENSE: f64 = 0.8;
 
 /// Finds ranks that compute slowly.
 pub(super) struct SlowRanks;
@@ -121,8 +125,9 @@ fn parted<'a>(seen: &Seen<'a>, candidates: Vec<&'a Candidate>) -> Vec<Group<'a>>
         .collect();
     excesses.sort_by(f64::total_cmp);
     let (least, middle, most) = (excesses[0], excesses[excesses.len() / 2], excesses[excesses.len() - 1]);
-    let large = all.len() >= LEAST_OF_LEVEL && all.len() as f64 >= LEVEL_SHARE * seen.job.ranks.len() as f64;
-    if candidates.len() > MOST_FINDINGS || large && most - least < LIKE * middle {
+    let large =
+        all.len() >= LEAST_OF_LEVEL.get() && all.len() as f64 >= LEVEL_SHARE.get() * seen.job.ranks.len() as f64;
+    if candidates.len() > MOST_FINDINGS || large && most - least < LIKE.get() * middle {
         let what = if candidates.len() == 1 { What::Unit } else { What::Level };
         return vec![Group {
             candidates,
@@ -227,7 +232,7 @@ fn when(seen: &Seen<'_>, finding: &mut Finding, candidate: &Candidate) {
     }
     let (first, last) = ends(slow);
     let count = slow.iter().filter(|&&slow| slow).count();
-    if (count as f64) < DENSE * (last - first) as f64 {
+    if (count as f64) < DENSE.get() * (last - first) as f64 {
         return;
     }
     finding.onset = (first > 0).then(|| seen.job.iterations[first]);

@@ -17,21 +17,24 @@ use super::noise::{LEAST_NOISE, Noise};
 use super::rows_by_step::RowsByStep;
 use super::settings::PeerSettings;
 use super::smoothing::without_spikes;
+use crate::contract::constant::constants;
 use crate::stats::lower;
 use crate::verdict::Lasting;
 
-/// Penalty of a change of level: so many times the noise, by the logarithm of the steps.
-const PENALTY: f64 = 3.0;
-/// The steps that a short row counts as for it.
-const FEWEST_STEPS: f64 = 10.0;
+constants! {
+    /// Penalty of a change of level: so many times the noise, by the logarithm of the steps.
+    PENALTY: f64 = 3.0;
+    /// The steps that a short row counts as for it.
+    FEWEST_STEPS: f64 = 10.0;
+    /// Margin of a change in time from which a row changed: where many rows did, they do not tell the noise.
+    CHANGED: f64 = 0.5;
+    /// Share of the rows that are many.
+    MANY_CHANGED: f64 = 0.25;
+    /// Fewest rows of which those that changed can be left out.
+    ROWS_TO_LEAVE_OUT: usize = 8;
+}
 /// The median distance of a normal distribution's lower quartile from its middle, in standard deviations.
 const QUARTILE: f64 = 0.674;
-/// Margin of a change in time from which a row changed: where many rows did, they do not tell the noise.
-const CHANGED: f64 = 0.5;
-/// Share of the rows that are many.
-const MANY_CHANGED: f64 = 0.25;
-/// Fewest rows of which those that changed can be left out.
-const ROWS_TO_LEAVE_OUT: usize = 8;
 
 /// What the rows of a table are.
 pub(super) struct Rows<'a> {
@@ -91,9 +94,9 @@ pub(super) fn judge(rows: &Rows<'_>, propose: &Propose<'_>, settings: &PeerSetti
     let count = rows.factors.rows();
     let noise = Noise::of(rows.residual.unwrap_or(rows.factors), rows.logs, &[], settings);
     let first = once(rows, noise, propose, settings);
-    let changed: Vec<bool> = first.rows.iter().map(|row| row.changed > CHANGED).collect();
-    let many = changed.iter().filter(|&&changed| changed).count() as f64 >= MANY_CHANGED * count as f64;
-    if !many || rows.residual.is_some() || count < ROWS_TO_LEAVE_OUT || changed.iter().all(|&changed| changed) {
+    let changed: Vec<bool> = first.rows.iter().map(|row| row.changed > CHANGED.get()).collect();
+    let many = changed.iter().filter(|&&changed| changed).count() as f64 >= MANY_CHANGED.get() * count as f64;
+    if !many || rows.residual.is_some() || count < ROWS_TO_LEAVE_OUT.get() || changed.iter().all(|&changed| changed) {
         return first;
     }
     let noise = Noise::of(rows.factors, rows.logs, &changed, settings);
@@ -104,18 +107,19 @@ fn once(rows: &Rows<'_>, noise: Noise, propose: &Propose<'_>, settings: &PeerSet
     let factors = rows.factors;
     let medians = factors.row_medians();
     let levels = fast_levels(rows, &medians, &noise, propose, settings);
-    let better = factors.map(|_, cells| lower(cells.iter().copied(), BETTER_STEPS));
+    let better = factors.map(|_, cells| lower(cells.iter().copied(), BETTER_STEPS.get()));
     // Lowest level of each stage in time, so that a whole stage that becomes slow is seen to.
     let lowest: Vec<f64> = levels
         .iter()
-        .map(|level| lower(level.iter().map(|&row| better[row]), FASTER_ROWS) + QUARTILE * noise.of_step())
+        .map(|level| lower(level.iter().map(|&row| better[row]), FASTER_ROWS.get()) + QUARTILE * noise.of_step())
         .collect();
-    let step = noise.of_step().max(LEAST_NOISE);
+    let step = noise.of_step().max(LEAST_NOISE.get());
     let spike = noise.spike();
     let contrasts = Contrasts::new(factors, &noise, &levels, rows.stage_of, settings, |row| {
         without_spikes(factors.row(row), spike)
     });
-    let penalty = PENALTY * (factors.columns() as f64).max(FEWEST_STEPS).ln() * step * step * noise.inflation();
+    let penalty =
+        PENALTY.get() * (factors.columns() as f64).max(FEWEST_STEPS.get()).ln() * step * step * noise.inflation();
     let judge = Judge {
         rows,
         contrasts: &contrasts,
@@ -129,7 +133,7 @@ fn once(rows: &Rows<'_>, noise: Noise, propose: &Propose<'_>, settings: &PeerSet
         .collect();
     let levels = levels
         .iter()
-        .map(|level| lower(level.iter().map(|&row| medians[row]), FASTER_ROWS))
+        .map(|level| lower(level.iter().map(|&row| medians[row]), FASTER_ROWS.get()))
         .collect();
     Verdicts { rows: judged, levels }
 }

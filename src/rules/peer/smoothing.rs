@@ -2,18 +2,23 @@
 
 use std::borrow::Cow;
 
-/// Cells to each side of one that tell whether it is a spike.
+use crate::contract::constant::constants;
+
+/// Cells to each side of one that tell whether it is a spike; the size of an array, so no number that can be moved.
 const AROUND: usize = 3;
-/// Fewest cells of a row that can be told from each other.
-const LEAST: usize = 3;
+
+constants! {
+    /// Fewest cells of a row that can be told from each other.
+    LEAST: usize = 3;
+}
 
 /// A row whose missing cells lie on a line between their neighbours; `None` with hardly any value.
 pub(super) fn filled(cells: &[f64]) -> Option<Cow<'_, [f64]>> {
-    if cells.len() >= LEAST && cells.iter().all(|cell| cell.is_finite()) {
+    if cells.len() >= LEAST.get() && cells.iter().all(|cell| cell.is_finite()) {
         return Some(Cow::Borrowed(cells));
     }
     let known: Vec<usize> = (0..cells.len()).filter(|&at| cells[at].is_finite()).collect();
-    if known.len() < LEAST {
+    if known.len() < LEAST.get() {
         return None;
     }
     let mut filled = cells.to_vec();

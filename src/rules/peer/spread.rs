@@ -3,20 +3,23 @@
 use std::ops::Range;
 
 use super::common::FASTER_ROWS;
+use crate::contract::constant::constants;
 use crate::stats::{MAD_TO_SD, low_median, lower, mean, median, sorted};
 
-/// Fewer distances than this: the lower median, and the row that is judged does not tell the spread.
-pub(super) const FEW: usize = 6;
-/// Distances from which the lower side alone may tell the spread, where many rows of the upper one changed.
-const MANY: usize = 8;
-/// The lower side tells it where it is narrower than so many times the whole.
-const NARROWER: f64 = 0.5;
-/// The lower quantile of the lower side; the upper one is the centre.
-const LOWER_SIDE: f64 = 0.1;
+constants! {
+    /// Fewer distances than this: the lower median, and the row that is judged does not tell the spread.
+    pub(super) FEW: usize = 6;
+    /// Distances from which the lower side alone may tell the spread, where many rows of the upper one changed.
+    MANY: usize = 8;
+    /// The lower side tells it where it is narrower than so many times the whole.
+    NARROWER: f64 = 0.5;
+    /// The lower quantile of the lower side; the upper one is the centre.
+    LOWER_SIDE: f64 = 0.1;
+    /// Distances beyond so many deviations are left out of the spread,
+    FAR: f64 = 3.0;
+}
 /// How far apart the two are in a normal distribution, in standard deviations.
 const LOWER_SIDE_TO_SD: f64 = 0.896;
-/// Distances beyond so many deviations are left out of the spread,
-const FAR: f64 = 3.0;
 /// and what that leaves of a normal distribution's.
 const WITHOUT_FAR: f64 = 0.986;
 /// Variance of a middle quantile over that of a mean (a normal distribution's median).
@@ -26,7 +29,7 @@ const LEAST: f64 = 1e-9;
 
 /// What is usual: below the middle, for those who changed are slower.
 pub(super) fn centre(means: &[f64]) -> f64 {
-    lower(means.iter().copied(), FASTER_ROWS)
+    lower(means.iter().copied(), FASTER_ROWS.get())
 }
 
 /// The deviation of a row's distance from the centre of its peers over its own: the centre errs too, as a quantile does.
@@ -57,7 +60,7 @@ pub(super) fn push_distances(
 pub(super) fn spread(distances: &[f64]) -> (f64, f64) {
     let count = distances.len();
     let sizes: Vec<f64> = distances.iter().map(|distance| distance.abs()).collect();
-    if count < FEW {
+    if count < FEW.get() {
         return if count == 0 {
             (0.0, 0.0)
         } else {
@@ -65,15 +68,15 @@ pub(super) fn spread(distances: &[f64]) -> (f64, f64) {
         };
     }
     let mut spread = MAD_TO_SD * median(sizes.iter().copied());
-    if count >= MANY {
+    if count >= MANY.get() {
         let below = |share: f64| lower(distances.iter().copied(), share);
-        let lower_side = (below(FASTER_ROWS) - below(LOWER_SIDE)) / LOWER_SIDE_TO_SD;
-        if lower_side < NARROWER * spread {
+        let lower_side = (below(FASTER_ROWS.get()) - below(LOWER_SIDE.get())) / LOWER_SIDE_TO_SD;
+        if lower_side < NARROWER.get() * spread {
             spread = lower_side;
         }
         let near = sizes
             .iter()
-            .filter(|&&size| size <= FAR * spread)
+            .filter(|&&size| size <= FAR.get() * spread)
             .map(|size| size * size);
         // In ascending order, so that the order of rows can't change the last digit.
         spread = mean(sorted(near)).sqrt() / WITHOUT_FAR;

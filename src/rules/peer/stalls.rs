@@ -2,15 +2,18 @@
 //! timers the time sits.
 
 use super::detector::{Detector, Seen, who};
+use crate::contract::constant::constants;
 use crate::contract::timers::{BACKWARD_COMPUTE, BATCH_GENERATOR, FORWARD_COMPUTE};
 use crate::job::{LongStep, long_steps};
 use crate::stats::median;
 use crate::verdict::{Cause, Finding, FindingKind};
 
-/// Share of the lost time that a rank's timer must hold for the time to sit there.
-const SITS_THERE: f64 = 0.5;
-/// Share of the ranks up to which a stall is theirs and not everybody's.
-const SOME: f64 = 0.5;
+constants! {
+    /// Share of the lost time that a rank's timer must hold for the time to sit there.
+    SITS_THERE: f64 = 0.5;
+    /// Share of the ranks up to which a stall is theirs and not everybody's.
+    SOME: f64 = 0.5;
+}
 
 /// Finds stalls.
 pub(super) struct Stalls;
@@ -61,10 +64,10 @@ fn ranks_with(seen: &Seen<'_>, timer: &str, step: usize, lost: f64) -> Option<Ve
     let holds = |rank: &usize| {
         let cells = timer.seconds.row(*rank);
         let usual = median(cells.iter().copied().filter(|&seconds| seconds > 0.0));
-        cells[step] - usual > SITS_THERE * lost
+        cells[step] - usual > SITS_THERE.get() * lost
     };
     let ranks: Vec<usize> = (0..seen.job.ranks.len()).filter(holds).collect();
-    let some = !ranks.is_empty() && ranks.len() as f64 <= SOME * seen.job.ranks.len() as f64;
+    let some = !ranks.is_empty() && ranks.len() as f64 <= SOME.get() * seen.job.ranks.len() as f64;
     some.then_some(ranks)
 }
 

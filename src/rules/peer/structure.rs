@@ -7,15 +7,20 @@ use super::load::winsorised;
 use super::rows_by_step::RowsByStep;
 use super::settings::PeerSettings;
 use super::tensor_groups::TensorGroups;
+use crate::contract::constant::constants;
 use crate::stats::{mad, mean, mean_in_any_order, median};
 use crate::verdict::{Cause, Finding, FindingKind};
 
-/// Up to this many units a step's usual is a clipped mean: with so few it wastes less than the median.
-const FEW_UNITS: usize = 4;
-/// Correlation of forward and backward from which load varies.
-const LOAD_CORRELATION: f64 = 1.0 / 3.0;
-/// Standard errors of a correlation that are added to it.
-const CORRELATION_ERRORS: f64 = 1.5;
+constants! {
+    /// Median deviations at which a row's cells are clipped, so that one row's spell does not look like everybody's.
+    CLIPPED_AT: f64 = 3.0;
+    /// Up to this many units a step's usual is a clipped mean: with so few it wastes less than the median.
+    FEW_UNITS: usize = 4;
+    /// Correlation of forward and backward from which load varies.
+    LOAD_CORRELATION: f64 = 1.0 / 3.0;
+    /// Standard errors of a correlation that are added to it.
+    CORRELATION_ERRORS: f64 = 1.5;
+}
 
 /// A stage with more work than the others.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -80,7 +85,7 @@ pub(super) fn uneven_data(units: &TensorGroups, model: &StepModel, settings: &Pe
     // The mean of a column varies less than its iterations do.
     let covariance = covariance * settings.column() as f64;
     let varies = covariance > settings.load_floor * settings.load_floor
-        && correlation > LOAD_CORRELATION + CORRELATION_ERRORS / freedom.sqrt();
+        && correlation > LOAD_CORRELATION.get() + CORRELATION_ERRORS.get() / freedom.sqrt();
     varies.then(|| UnevenData {
         deviation: covariance.sqrt(),
         cost: even_data_saves(units, model),
@@ -122,7 +127,7 @@ fn deviations(seconds: &RowsByStep) -> RowsByStep {
     logs.change(|_, cells| cells.iter_mut().for_each(|cell| *cell = cell.ln()));
     let mut about = logs.about_row_medians();
     let count = about.rows();
-    if count > FEW_UNITS {
+    if count > FEW_UNITS.get() {
         let usual = about.map_columns(|column| median(column));
         about.subtract_from_columns(&usual);
         return about;
@@ -130,7 +135,7 @@ fn deviations(seconds: &RowsByStep) -> RowsByStep {
     // Clipped, so that one unit's spell does not look like everybody's.
     let mut clipped = about.clone();
     clipped.change(|_, cells| {
-        let limit = 3.0 * mad(cells);
+        let limit = CLIPPED_AT.get() * mad(cells);
         if limit.is_finite() {
             cells
                 .iter_mut()

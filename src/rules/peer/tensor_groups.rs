@@ -6,13 +6,16 @@
 
 use super::rows::{RowPlaces, grouped};
 use super::rows_by_step::RowsByStep;
+use crate::contract::constant::constants;
 use crate::contract::timers::{ATTENTION_QKV, BACKWARD_COMPUTE, BATCH_GENERATOR, COMPUTING, FORWARD_COMPUTE};
 use crate::job::Job;
 use crate::job::Place;
 use crate::stats::median;
 
-/// Least share of forward that may be left without the loader's time; below it the two do not belong together.
-const LEAST_FORWARD: f64 = 0.05;
+constants! {
+    /// Least share of forward that may be left without the loader's time; below it the two do not belong together.
+    LEAST_FORWARD: f64 = 0.05;
+}
 
 /// The tables of the job that the rules use: ranks x iterations, NaN where a timer did not run.
 ///
@@ -186,7 +189,11 @@ fn without_loader(forward: &RowsByStep, loader: &RowsByStep) -> RowsByStep {
         let usual = if usual.is_finite() { usual } else { 0.0 };
         for ((cell, &forward), &loader) in cells.iter_mut().zip(forward.row(unit)).zip(loader.row(unit)) {
             let rest = forward - if loader.is_finite() { loader } else { usual };
-            *cell = if rest > LEAST_FORWARD * forward { rest } else { forward };
+            *cell = if rest > LEAST_FORWARD.get() * forward {
+                rest
+            } else {
+                forward
+            };
         }
     })
 }

@@ -2,11 +2,14 @@
 //! steps. It names nobody.
 
 use super::detector::{Detector, Seen, who};
+use crate::contract::constant::constants;
 use crate::stats::{mean, median};
 use crate::verdict::{Cause, Finding, FindingKind, words};
 
-/// Fewest steps of a spell; one alone may be anything.
-const LEAST_STEPS: usize = 2;
+constants! {
+    /// Fewest steps of a spell; one alone may be anything.
+    LEAST_STEPS: usize = 2;
+}
 
 /// Finds spells.
 pub(super) struct Transients;
@@ -35,7 +38,7 @@ fn spell(seen: &Seen<'_>, unit: usize) -> Option<Finding> {
         }
     }
     let steps: Vec<usize> = (0..slow.len()).filter(|&step| slow[step]).collect();
-    if steps.len() < LEAST_STEPS.div_ceil(seen.settings.column()) {
+    if steps.len() < LEAST_STEPS.get().div_ceil(seen.settings.column()) {
         return None;
     }
     let mut finding = seen.finding(FindingKind::Transient, Cause::None);

@@ -10,15 +10,18 @@ use rayon::prelude::*;
 use super::candidates::{Candidate, Evidence};
 use super::tensor_groups::TensorGroups;
 use crate::algos::{self, Algorithm, Clustering, Row, Space};
+use crate::contract::constant::constants;
 use crate::rules::{AlgorithmVerdict, TimerLabels};
 use crate::stats::{mean, median};
 use crate::vote::RankBallot;
 
-/// Where the evidence is clipped, in thresholds.
-const LEAST: f64 = -0.5;
-const MOST: f64 = 1.25;
-/// What a rank of several in a unit that is no candidate shows at most.
-const NO_CANDIDATE: f64 = 0.8;
+constants! {
+    /// Where the evidence is clipped, in thresholds.
+    LEAST: f64 = -0.5;
+    MOST: f64 = 1.25;
+    /// What a rank of several in a unit that is no candidate shows at most.
+    NO_CANDIDATE: f64 = 0.8;
+}
 
 /// Which rows each algorithm takes for the fastest level: those of the cluster with the lowest mean, of `values` (log) that
 /// are NaN for rows without data. An algorithm that finds fewer than two clusters proposes none.
@@ -155,19 +158,19 @@ pub(super) fn saturated(evidence: &Evidence, units: &TensorGroups, candidates: &
             };
             let row = &mut rows[rank];
             *row = match candidate_of[unit] {
-                None => [at_most(shown, NO_CANDIDATE); 4],
+                None => [at_most(shown, NO_CANDIDATE.get()); 4],
                 Some(candidate) if candidate.ranks.contains(&rank) => [candidate.fault.excess.margin().max(1.0); 4],
-                Some(_) => [at_most(shown, own).min(NO_CANDIDATE); 4],
+                Some(_) => [at_most(shown, own).min(NO_CANDIDATE.get()); 4],
             };
             if let Some(by_qkv) = by_qkv.filter(|_| candidate_of[unit].is_none()) {
-                row[3] = at_most(by_qkv, NO_CANDIDATE);
+                row[3] = at_most(by_qkv, NO_CANDIDATE.get());
             }
         }
     }
     for row in &mut rows {
         let usual = median(*row);
         let usual = if usual.is_finite() { usual } else { 0.0 };
-        *row = row.map(|value| if value.is_finite() { value } else { usual }.clamp(LEAST, MOST));
+        *row = row.map(|value| if value.is_finite() { value } else { usual }.clamp(LEAST.get(), MOST.get()));
     }
     rows
 }
@@ -187,7 +190,7 @@ mod tests {
         for (at, row) in rows.iter_mut().enumerate() {
             row[0] += 0.01 * at as f64;
         }
-        rows[7] = [MOST; 4];
+        rows[7] = [MOST.get(); 4];
         let votes = Votes::cast(rows, algos::registry());
         assert_eq!(votes.voters, 6);
         assert!(votes.confirm(7), "{:?}", votes.votes);

@@ -6,14 +6,17 @@
 use super::look_at;
 use super::settings::PeerSettings;
 use crate::algos::Algorithm;
+use crate::contract::constant::constants;
 use crate::contract::defaults::SLOW_STEPS_IN_A_ROW;
 use crate::job::{Job, SlowWindow, slow_windows};
 use crate::verdict::{Cause, Finding, Lasting, words};
 
-/// Share of what a window's steps grew by that a finding must cost there to have made it.
-const MADE_IT: f64 = 1.0 / 3.0;
-/// Share of a window's iterations that it must show in: bursts of several ranks that meet make no window of one.
-const SHOWS_IN: f64 = 0.5;
+constants! {
+    /// Share of what a window's steps grew by that a finding must cost there to have made it.
+    MADE_IT: f64 = 1.0 / 3.0;
+    /// Share of a window's iterations that it must show in: bursts of several ranks that meet make no window of one.
+    SHOWS_IN: f64 = 0.5;
+}
 
 /// What the slow windows of a job tell beyond `whole`, the findings over all of it.
 pub(super) fn look(
@@ -47,8 +50,8 @@ pub(super) fn look(
 fn made(finding: &Finding, window: &SlowWindow) -> bool {
     let slow = finding.slow_iterations.unwrap_or(0);
     slow >= SLOW_STEPS_IN_A_ROW
-        && slow as f64 >= SHOWS_IN * finding.iterations as f64
-        && finding.cost.unwrap_or(0.0) >= MADE_IT * (1.0 - 1.0 / window.factor)
+        && slow as f64 >= SHOWS_IN.get() * finding.iterations as f64
+        && finding.cost.unwrap_or(0.0) >= MADE_IT.get() * (1.0 - 1.0 / window.factor)
 }
 
 /// Whether `known` accuses ranks of `finding` of the same, or of computing, in steps of it.
