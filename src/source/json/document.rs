@@ -39,7 +39,7 @@ impl<R: BufRead> Document<R> {
         }
         if !std::mem::replace(&mut self.begun, true) {
             if self.form == Form::Table {
-                self.to_the_rows(row, header)?;
+                self.go_to_the_rows(row, header)?;
             }
             self.values.expect(b'[')?;
         } else if self.values.peek()? == Some(b',') {
@@ -71,7 +71,7 @@ impl<R: BufRead> Document<R> {
     }
 
     /// Goes to the rows of a table, and takes the names of its columns on the way.
-    fn to_the_rows(&mut self, value: &mut Vec<u8>, header: &mut Option<Vec<String>>) -> Result<(), Broken> {
+    fn go_to_the_rows(&mut self, value: &mut Vec<u8>, header: &mut Option<Vec<String>>) -> Result<(), Broken> {
         self.values.expect(b'{')?;
         loop {
             let key = self.key(value)?;

@@ -103,7 +103,7 @@ pub(super) fn form_of(head: &[u8]) -> Result<Form, String> {
         return Err(AN_OBJECT_A_COLUMN.to_owned());
     }
     let of_rows = |row: &&RawValue| row.get().starts_with('{') && row.get().contains("metric_name");
-    if !members.is_empty() && members.values().all(|row| of_rows(&row)) {
+    if !members.is_empty() && members.values().all(of_rows) {
         return Err(
             "it is JSONObjectEachRow, an object around all rows; write it as JSONEachRow or Parquet".to_owned(),
         );

@@ -214,7 +214,7 @@ impl Gathered {
         }
         let (tp, cp, ep, pp) = (size("tp"), size("cp"), size("ep"), size("pp"));
         let replica = tp.checked_mul(cp)?.checked_mul(pp)?;
-        if self.world == 0 || self.world % replica != 0 {
+        if self.world == 0 || !self.world.is_multiple_of(replica) {
             return None;
         }
         let grid = Sizes {
