@@ -434,3 +434,79 @@ fn a_broken_file_of_a_folder_is_an_error_or_left_out() {
     let ran = workdir.run(&["analyze", "rows/b.parquet", "--no-files", "--skip-broken"]);
     assert_eq!(ran.code, Some(4), "{ran:?}");
 }
+
+/// A rank's trace: four steps of a second, in which it computes for so long.
+fn trace(rank: usize, computing: f64) -> String {
+    let mut events = Vec::new();
+    for step in 0..12 {
+        let begin = 1_000_000.0 * f64::from(step) + 17.5;
+        let event = |cat: &str, name: &str, from: f64, length: f64| {
+            serde_json::json!({"ph": "X", "cat": cat, "name": name, "pid": 1, "tid": 7, "ts": begin + from, "dur": length,
+                "args": {"stream": 7, "External id": 3}})
+        };
+        let computing = computing * (1.0 + 0.002 * f64::from((step * 5 + rank as i32 * 3) % 7));
+        events.push(event(
+            "user_annotation",
+            &format!("ProfilerStep#{}", step + 3),
+            0.0,
+            999_000.0,
+        ));
+        events.push(event("cpu_op", "aten::mm", 10.0, 500.0));
+        events.push(event("kernel", "ampere_bf16_gemm", 1_000.0, computing / 2.0));
+        events.push(event(
+            "kernel",
+            "ampere_bf16_gemm",
+            1_000.0 + computing / 2.0,
+            computing / 2.0,
+        ));
+        let rest = 980_000.0 - computing;
+        events.push(event(
+            "kernel",
+            "ncclDevKernel_AllReduce_Sum_bf16_RING_LL",
+            1_000.0 + computing,
+            rest,
+        ));
+    }
+    events.push(serde_json::json!({"ph": "i", "name": "Record Window End", "ts": 5}));
+    format!(
+        "{{\n  \"schemaVersion\": 1,\n  \"deviceProperties\": [],\n  \"distributedInfo\": {{\"backend\": \"nccl\", \"rank\": {rank}, \
+         \"world_size\": 8}},\n  \"baseTimeNanoseconds\": 1772352000000000000,\n  \"traceEvents\": {},\n  \"traceName\": \"x\"\n}}",
+        serde_json::json!(events)
+    )
+}
+
+#[test]
+fn traces_of_the_profiler_name_the_rank_that_computes_slowly() {
+    let workdir = Workdir::new();
+    std::fs::create_dir(workdir.path("traces")).expect("a folder");
+    for rank in 0..8 {
+        let text = trace(rank, if rank == 5 { 800_000.0 } else { 500_000.0 });
+        workdir.file(
+            &format!("traces/gpu-{}_{rank}.17.pt.trace.json.gz", rank / 4),
+            gz(text.as_bytes()),
+        );
+    }
+    workdir.file("traces/other.json", "{\"traceEvents\": []}");
+    let args = ["analyze", "traces", "--warmup", "0", "--no-files", "--format", "json"];
+    let summary = workdir.run(&args).succeeded().json();
+    assert_eq!(summary["job"], "traces");
+    assert_eq!(summary["anomaly_ranks"], serde_json::json!([5]), "{summary}");
+    assert_eq!(summary["anomaly_nodes"], serde_json::json!(["gpu-1"]));
+    workdir.run(&["import", "traces", "--out", "job.parquet"]).succeeded();
+    // Without a step, or a rank, it is no input; with few steps what to do is told.
+    let bare = workdir.file("bare.json", trace(0, 1.0).replace("ProfilerStep", "Other"));
+    let ran = workdir.run(&["analyze", &bare, "--no-files"]);
+    assert!(ran.code == Some(4) && ran.stderr.contains("ProfilerStep"), "{ran:?}");
+    let cut = workdir.file("rank-0.json", &trace(0, 1.0)[..3_000]);
+    let ran = workdir.run(&["analyze", &cut, "--no-files"]);
+    assert!(ran.code == Some(4) && ran.stderr.contains("breaks off"), "{ran:?}");
+    std::fs::create_dir(workdir.path("few")).expect("a folder");
+    let few = workdir.file(
+        "few/rank-0.json",
+        trace(0, 1.0)
+            .replace("ProfilerStep#14", "x")
+            .replace("ProfilerStep#13", "x"),
+    );
+    let ran = workdir.run(&["analyze", &few, "--no-files"]);
+    assert!(ran.code == Some(3) && ran.stderr.contains("--warmup 0"), "{ran:?}");
+}

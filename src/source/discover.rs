@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::compressed::{self, BytesRead};
 use super::error::SourceError;
 use super::json::may_be_json;
+use super::kineto::is_trace;
 use super::logs::nodes::NodeMap;
 use super::logs::{Sniffed, holds_a_log, sniff};
 use super::names::ColumnNames;
@@ -30,6 +31,8 @@ pub enum Format {
     Arrow,
     /// What a training program printed.
     Log,
+    /// A rank's trace of PyTorch's profiler.
+    Trace,
 }
 
 /// One file to read; [`SourceFile::STDIN`] stands for standard input.
@@ -87,7 +90,7 @@ struct Known {
 }
 
 /// Every format: a row here, its [`Format`] and an arm in [`scan()`](super::scan()) make a new one.
-const FORMATS: [Known; 6] = [
+const FORMATS: [Known; 7] = [
     Known {
         format: Format::Parquet,
         endings: &["parquet", "pq"],
@@ -116,6 +119,11 @@ const FORMATS: [Known; 6] = [
     Known {
         format: Format::Log,
         endings: &["log", "out", "err"],
+        first_bytes: &[],
+    },
+    Known {
+        format: Format::Trace,
+        endings: &["json"],
         first_bytes: &[],
     },
 ];
@@ -180,6 +188,7 @@ pub fn discover(names: &[PathBuf]) -> Result<Discovered, SourceError> {
 fn add_named(path: &Path, found: &mut Discovered) -> Result<(), SourceError> {
     let format = match by_ending(path) {
         Some(Format::Log) => by_content(path, true)?,
+        Some(Format::Trace) => by_content(path, false)?,
         Some(format) => format,
         None => by_content(path, false)?,
     };
@@ -246,6 +255,7 @@ fn add_if_known(path: PathBuf, found: &mut Discovered) {
     match by_ending(&path) {
         Some(Format::Csv { delimiter }) if is_another_table(&path, delimiter) => found.passed_over.push(path),
         Some(Format::Log) if !is_a_log(&path) => found.passed_over.push(path),
+        Some(Format::Trace) if !is_a_trace(&path) => found.passed_over.push(path),
         Some(format) => found.files.push(SourceFile::new(path, format)),
         None => found.passed_over.push(path),
     }
@@ -313,6 +323,9 @@ fn by_content(path: &Path, log: bool) -> Result<Format, SourceError> {
     if let Some(known) = FORMATS.iter().find(begins) {
         return Ok(known.format);
     }
+    if is_trace(bytes) {
+        return Ok(Format::Trace);
+    }
     // A log may begin with the dictionary that a program prints first.
     if !log && may_be_json(bytes) {
         return Ok(Format::Ndjson);
@@ -341,6 +354,12 @@ fn by_content(path: &Path, log: bool) -> Result<Format, SourceError> {
             Err(wrong("recognisable", advice))
         }
     }
+}
+
+/// Whether a file that nobody named is a trace of the profiler: other programs write JSON too.
+fn is_a_trace(path: &Path) -> bool {
+    let head = compressed::head(&SourceFile::new(path.to_owned(), Format::Trace), LOG_HEAD);
+    head.is_ok_and(|head| is_trace(&head.bytes))
 }
 
 /// Whether a file that nobody named is a log of a training program.

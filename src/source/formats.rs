@@ -18,7 +18,7 @@ const fn row(name: &'static str, known_by: &'static str, tells: &'static str) ->
 const ALL: &str = "everything: slow ranks, nodes, causes, costs";
 
 /// Every form that is read.
-pub const FORMATS: [FormatRow; 15] = [
+pub const FORMATS: [FormatRow; 16] = [
     row("Parquet", "PAR1, .parquet, .pq", ALL),
     row(
         "Arrow IPC, file and stream",
@@ -76,6 +76,11 @@ pub const FORMATS: [FormatRow; 15] = [
         "FlagScale straggler report",
         "its lines",
         "candidates: the ranks that it detected; no verdict of ours",
+    ),
+    row(
+        "trace of PyTorch's profiler (Kineto), a file a rank",
+        "deviceProperties, distributedInfo or ProfilerStep; .json",
+        "ranks that compute slowly; nodes where the files are named after them; no transfers, no costs of waiting",
     ),
     row(
         "gzip, Zstandard, xz, lzma, bzip2, LZ4 around a log, CSV, TSV or JSON",

@@ -22,6 +22,7 @@ pub mod formats;
 mod frame;
 pub(crate) mod guard;
 mod json;
+mod kineto;
 pub mod logs;
 mod messages;
 mod names;

@@ -11,7 +11,7 @@ use super::guard::guarded;
 use super::rows::Rows;
 use super::timestamp::Micros;
 use super::unread::UnreadCells;
-use super::{arrow, csv, json, logs, parquet};
+use super::{arrow, csv, json, kineto, logs, parquet};
 
 /// Decoded bytes that are read at once, over all threads; a single part may be larger.
 const BYTES_IN_FLIGHT: usize = 256 << 20;
@@ -195,6 +195,7 @@ impl Pass<'_> {
             }
             Format::Ndjson => self.drain(file, json::open(file, columns).map_err(Stopped::File)?, scan),
             Format::Arrow => self.drain(file, arrow::open(file, columns).map_err(Stopped::File)?, scan),
+            Format::Trace => self.drain(file, kineto::open(file, columns).map_err(Stopped::File)?, scan),
             Format::Log => Ok(()),
         }
     }

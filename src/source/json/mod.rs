@@ -8,7 +8,7 @@
 mod cells;
 mod document;
 mod form;
-mod values;
+pub(in crate::source) mod values;
 
 use std::io::{BufRead, BufReader, Cursor, ErrorKind, Read};
 use std::path::{Path, PathBuf};

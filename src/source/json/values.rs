@@ -8,13 +8,13 @@ use crate::source::bounded::LONGEST;
 
 /// What is wrong with a document, and in which line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Broken {
+pub(in crate::source) struct Broken {
     pub line: u64,
     pub reason: String,
 }
 
 /// A stream of JSON text.
-pub(super) struct JsonValues<R> {
+pub(in crate::source) struct JsonValues<R> {
     input: R,
     line: u64,
 }

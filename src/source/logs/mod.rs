@@ -8,6 +8,8 @@
 
 mod builder;
 mod clean;
+mod counts;
+mod deepspeed;
 #[cfg(test)]
 mod fuzz;
 mod grammar;

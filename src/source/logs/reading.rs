@@ -6,13 +6,15 @@ use memchr::memmem;
 
 use super::builder::{At, Builder, Kind};
 use super::clean::launcher_prefix;
+use super::counts::Counts;
+use super::deepspeed::DeepSpeed;
 use super::grammar::{
     Iteration, IterationLine, Layout, Name, header, is_open_spread, iteration_line, logger_time, rank_row, spread_row,
     timer_name,
 };
 use super::nodes::NodeMap;
 use super::one_line::{deepspeed_step, goes_on, is_deepspeed, is_one_line, one_line};
-use super::placing::{Block, Counts, DeepSpeed, Held};
+use super::placing::{Block, Held};
 use super::prepare::{Prepared, PreparedChunk, Said};
 use super::reports::Reports;
 use super::setup::{Setup, is_open_world_line};
