@@ -160,7 +160,15 @@ fn is_shared(rows: &Rows<'_>, judged: &[Judged], row: usize) -> bool {
     let every = stage.len().div_ceil(PEERS_OF_A_CHANGE.get()).max(1);
     let change = |peer: usize| {
         let cells = rows.factors.row(peer);
-        let mean_where = |wanted: bool| mean(cells.iter().zip(&fault.slow).filter(|(_, slow)| **slow == wanted).map(|(cell, _)| *cell));
+        let mean_where = |wanted: bool| {
+            mean(
+                cells
+                    .iter()
+                    .zip(&fault.slow)
+                    .filter(|(_, slow)| **slow == wanted)
+                    .map(|(cell, _)| *cell),
+            )
+        };
         mean_where(true) - mean_where(false)
     };
     let (mut accused, mut unaccused) = (0, 0);
