@@ -8,7 +8,6 @@
 mod arrow;
 mod attributes;
 mod bounded;
-mod buffers;
 mod calls;
 pub mod clickhouse;
 mod columns;
@@ -33,6 +32,7 @@ mod parquet;
 mod plain;
 mod rows;
 mod scan;
+mod server_error;
 mod thrift;
 pub mod timestamp;
 mod unread;

@@ -1,6 +1,10 @@
 //! The messages of an Arrow IPC file, looked at before anything is decoded by them: what they claim is held against the bytes
 //! that are there, so that a damaged length takes no memory.
 
+mod body;
+mod buffers;
+mod types;
+
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 
@@ -10,7 +14,8 @@ use polars_arrow::io::ipc::read::deserialize_schema;
 use polars_arrow_format::ipc::planus::ReadAsRoot;
 use polars_arrow_format::ipc::{MessageHeaderRef, MessageRef};
 
-use super::buffers::{self, Body, Types};
+use self::body::Body;
+use self::types::Types;
 
 /// What begins a message, but for those of old writers.
 const MARK: [u8; 4] = [0xff; 4];

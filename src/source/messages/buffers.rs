@@ -2,95 +2,21 @@
 //! of the columns and the number of rows. A description that says anything else is damaged, and what is decoded by it would be
 //! other cells of the same file.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::collections::VecDeque;
 
-use polars_arrow::datatypes::{ArrowDataType, ArrowSchema, Field, PhysicalType};
-use polars_arrow::io::ipc::{IpcField, IpcSchema};
+use polars_arrow::datatypes::{ArrowDataType, PhysicalType};
 use polars_arrow::types::PrimitiveType;
 use polars_arrow_format::ipc::{CompressionType, MetadataVersion, RecordBatchRef};
 
-/// Bytes that a compressed buffer decodes to at most.
-const LARGEST_BUFFER: u64 = 1 << 30;
+use super::body::{Body, Span, ones};
+use super::types::children;
+
 /// Multiples at which writers let buffers begin: 8 or 64 mostly, and what pyarrow's option `alignment` allows.
 const ALIGNMENTS: [u64; 10] = [8, 16, 32, 64, 128, 256, 512, 1_024, 2_048, 4_096];
 /// Bytes behind the last buffer that are no sign of damage, whatever the alignment.
 const MOST_PADDING: u64 = 64;
 /// Bytes of a view of a text.
 const VIEW: u64 = 16;
-
-/// What record batches and dictionaries hold, by the schema.
-#[derive(Debug, Default)]
-pub(super) struct Types {
-    columns: Vec<ArrowDataType>,
-    /// The type of its values for each dictionary.
-    dictionaries: BTreeMap<i64, ArrowDataType>,
-}
-
-impl Types {
-    pub(super) fn of(schema: &ArrowSchema, ipc: &IpcSchema) -> Self {
-        let mut types = Self::default();
-        for (field, ipc) in schema.iter_values().zip(&ipc.fields) {
-            types.add_dictionaries(&field.dtype, ipc);
-            types.columns.push(field.dtype.clone());
-        }
-        types
-    }
-
-    fn add_dictionaries(&mut self, dtype: &ArrowDataType, ipc: &IpcField) {
-        let storage = dtype.to_storage();
-        if let (ArrowDataType::Dictionary(_, values, _), Some(id)) = (storage, ipc.dictionary_id) {
-            self.dictionaries.insert(id, values.as_ref().clone());
-            // What the values are made of lies under the same field.
-            return self.add_dictionaries(
-                values,
-                &IpcField {
-                    dictionary_id: None,
-                    ..ipc.clone()
-                },
-            );
-        }
-        for (child, ipc) in children(storage).iter().zip(&ipc.fields) {
-            self.add_dictionaries(&child.dtype, ipc);
-        }
-    }
-
-    pub(super) fn columns(&self) -> &[ArrowDataType] {
-        &self.columns
-    }
-
-    pub(super) fn of_dictionary(&self, id: i64) -> Option<&[ArrowDataType]> {
-        self.dictionaries.get(&id).map(std::slice::from_ref)
-    }
-}
-
-fn children(storage: &ArrowDataType) -> &[Field] {
-    match storage {
-        ArrowDataType::List(field)
-        | ArrowDataType::LargeList(field)
-        | ArrowDataType::FixedSizeList(field, _)
-        | ArrowDataType::Map(field, _) => std::slice::from_ref(field),
-        ArrowDataType::Struct(fields) => fields,
-        ArrowDataType::Union(union) => &union.fields,
-        _ => &[],
-    }
-}
-
-/// Where the bytes of a batch are.
-pub(super) struct Body<'f> {
-    pub file: &'f File,
-    pub begin: u64,
-    pub length: u64,
-    pub version: MetadataVersion,
-}
-
-/// A part of the body.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Span {
-    offset: u64,
-    length: u64,
-}
 
 /// Holds what a batch says of its buffers against the types of its columns.
 ///
@@ -161,7 +87,9 @@ fn check_places(spans: &[Span], body: u64) -> Result<(), String> {
             _ => return Err("a buffer ends behind its body".to_owned()),
         };
     }
-    let padded = alignments.iter().any(|alignment| end.next_multiple_of(*alignment) == body);
+    let padded = alignments
+        .iter()
+        .any(|alignment| end.next_multiple_of(*alignment) == body);
     if end > 0 && !padded && body - end >= MOST_PADDING {
         return Err(format!("its buffers take {end} bytes of a body of {body}"));
     }
@@ -300,7 +228,7 @@ impl Walk<'_, '_> {
     /// The next buffer, which takes so many bytes at least when it is decoded.
     fn buffer(&mut self, needed: u64) -> Result<(), String> {
         let span = self.next()?;
-        let found = self.decoded_size(span)?;
+        let found = self.body.decoded_size(self.codec, span)?;
         if found < needed {
             return Err(format!("a buffer holds {found} bytes where its rows need {needed}"));
         }
@@ -327,7 +255,7 @@ impl Walk<'_, '_> {
         let nulls = if span.length == 0 {
             0
         } else {
-            let bits = self.decoded(span, node.rows.div_ceil(8))?;
+            let bits = self.body.decoded(self.codec, span, node.rows.div_ceil(8))?;
             node.rows - ones(&bits, node.rows)
         };
         if nulls != node.nulls {
@@ -335,76 +263,6 @@ impl Walk<'_, '_> {
         }
         Ok(())
     }
-
-    /// Bytes that a buffer decodes to: a compressed one says it in its first eight.
-    fn decoded_size(&self, span: Span) -> Result<u64, String> {
-        let Some(codec) = self.codec.filter(|_| span.length > 0) else {
-            return Ok(span.length);
-        };
-        if span.length < 8 {
-            return Err(format!("a compressed buffer has {} bytes", span.length));
-        }
-        let mut size = [0; 8];
-        self.at(span)?
-            .read_exact(&mut size)
-            .map_err(|error| error.to_string())?;
-        let packed = span.length - 8;
-        let most = match codec {
-            // A length grows by 255 with each byte.
-            CompressionType::Lz4Frame => packed.saturating_mul(256).saturating_add(64),
-            CompressionType::Zstd => LARGEST_BUFFER,
-        };
-        match i64::from_le_bytes(size) {
-            // Not compressed after all.
-            -1 => Ok(packed),
-            size => match u64::try_from(size) {
-                Ok(size) if size <= most.min(LARGEST_BUFFER) => Ok(size),
-                _ => Err(format!("a buffer of {packed} bytes says that it decodes to {size}")),
-            },
-        }
-    }
-
-    /// The first bytes of a buffer, decoded.
-    fn decoded(&self, span: Span, needed: u64) -> Result<Vec<u8>, String> {
-        let found = self.decoded_size(span)?;
-        if found < needed {
-            return Err(format!("its nulls take {found} bytes where its rows need {needed}"));
-        }
-        let mut input = self.at(span)?.take(span.length);
-        let mut decoded = Vec::new();
-        let unreadable = |error: std::io::Error| format!("its nulls can't be decoded ({error})");
-        if let Some(codec) = self.codec {
-            let mut size = [0; 8];
-            input.read_exact(&mut size).map_err(unreadable)?;
-            if i64::from_le_bytes(size) != -1 {
-                let read = match codec {
-                    CompressionType::Lz4Frame => lz4_flex::frame::FrameDecoder::new(input)
-                        .take(needed)
-                        .read_to_end(&mut decoded),
-                    CompressionType::Zstd => zstd::stream::read::Decoder::new(input)
-                        .and_then(|input| input.take(needed).read_to_end(&mut decoded)),
-                };
-                read.map_err(unreadable)?;
-                return whole(decoded, needed);
-            }
-        }
-        input.take(needed).read_to_end(&mut decoded).map_err(unreadable)?;
-        whole(decoded, needed)
-    }
-
-    fn at(&self, span: Span) -> Result<&File, String> {
-        let mut file = self.body.file;
-        file.seek(SeekFrom::Start(self.body.begin.saturating_add(span.offset)))
-            .map_err(|error| error.to_string())?;
-        Ok(file)
-    }
-}
-
-fn whole(decoded: Vec<u8>, needed: u64) -> Result<Vec<u8>, String> {
-    if (decoded.len() as u64) < needed {
-        return Err(format!("its nulls decode to {} bytes of {needed}", decoded.len()));
-    }
-    Ok(decoded)
 }
 
 /// Bytes of so many values of a width.
@@ -425,15 +283,6 @@ const fn width(primitive: PrimitiveType) -> u64 {
         P::Int128 | P::UInt128 | P::MonthDayNano => 16,
         P::Int256 => 32,
     }
-}
-
-/// Ones among the first bits.
-fn ones(bytes: &[u8], bits: u64) -> u64 {
-    let full = bytes.iter().take((bits / 8) as usize);
-    let full: u64 = full.map(|byte| u64::from(byte.count_ones())).sum();
-    let rest = bits % 8;
-    let last = bytes.get((bits / 8) as usize).copied().unwrap_or(0);
-    full + u64::from((last & ((1_u8 << rest) - 1)).count_ones())
 }
 
 #[cfg(test)]
@@ -469,13 +318,5 @@ mod tests {
         ] {
             assert!(check_places(&spans(moved), body).is_err(), "{moved:?}");
         }
-    }
-
-    #[test]
-    fn ones_are_counted_up_to_the_last_row() {
-        assert_eq!(ones(&[0xff, 0xff], 11), 11);
-        assert_eq!(ones(&[0b1010_1010, 0b0000_0101], 9), 5);
-        assert_eq!(ones(&[0xff], 8), 8);
-        assert_eq!(ones(&[], 0), 0);
     }
 }
