@@ -4,7 +4,7 @@ use crate::common::{Ran, Workdir, slow_rank_5};
 use crate::server::{Database, database};
 
 /// Settings of a profile, with the one that an error names.
-const PROFILES: [(&str, &str); 30] = [
+const PROFILES: [(&str, &str); 31] = [
     (
         "max_rows_to_read = 100, read_overflow_mode = 'break'",
         "read_overflow_mode",
