@@ -11,10 +11,10 @@ const NAMES: [&str; 3] = ["lost_iterations", "lost_rows", "lost_calls"];
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Loss {
     pub run: u32,
-    rank: i64,
+    pub rank: i64,
     /// Place in [`NAMES`].
-    name: usize,
-    total: u64,
+    pub name: usize,
+    pub total: u64,
 }
 
 impl Loss {
