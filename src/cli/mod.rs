@@ -32,6 +32,7 @@ mod stdout;
 mod sweep;
 mod thresholds;
 mod topology;
+mod values;
 mod watch;
 mod whatif;
 

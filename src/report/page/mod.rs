@@ -1,7 +1,7 @@
 //! `report.html`: the verdict as a page to look at.
 
-mod data;
 mod findings;
+mod plots;
 mod quality;
 
 use std::fs;
@@ -9,7 +9,7 @@ use std::path::Path;
 
 use maud::{Markup, html};
 
-use self::data::Plots;
+use self::plots::Plots;
 use super::error::WriteError;
 use super::report::Report;
 use super::screen::{in_a_sentence, span};
