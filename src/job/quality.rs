@@ -8,7 +8,7 @@ use crate::source::fate::{Fate, place};
 /// Rows by what became of them; nothing is left out of an analysis without being counted here.
 ///
 /// The rows of the job are `timer_rows_used`, `trace_rows` and every count from `group_rows` on but for
-/// `ranks_not_placed`, which are ranks.
+/// `ranks_not_placed` and `ranks_on_several_nodes`, which are ranks.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct DataQuality {
     /// Rows that were read, of any job.
@@ -74,6 +74,10 @@ pub struct DataQuality {
     /// Ranks (not rows) without `megatron_parallel_group_rank` rows where others have them, in a job of which no rank
     /// order explains those of the others: they count as a pipeline of their own.
     pub ranks_not_placed: u64,
+    /// Ranks (not rows) whose rows of one run name more than one node: that of the latest row is told. A rank that was moved without
+    /// a new `rerun_uuid`, or a damaged name. Counted in files.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub ranks_on_several_nodes: u64,
 }
 
 /// Most sources hold none: the count is shown where there are some.
@@ -127,7 +131,7 @@ impl DataQuality {
             .collect()
     }
 
-    fn counts_mut(&mut self) -> [(&'static str, &mut u64); 28] {
+    fn counts_mut(&mut self) -> [(&'static str, &mut u64); 29] {
         [
             ("rows_read", &mut self.rows_read),
             ("rows_not_read", &mut self.rows_not_read),
@@ -157,6 +161,7 @@ impl DataQuality {
             ("warmup", &mut self.warmup),
             ("duplicates", &mut self.duplicates),
             ("ranks_not_placed", &mut self.ranks_not_placed),
+            ("ranks_on_several_nodes", &mut self.ranks_on_several_nodes),
         ]
     }
 }
