@@ -40,6 +40,15 @@ pub struct DataQuality {
     /// Rows of reports that name ranks: they give candidates.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub report_rows: u64,
+    /// Iterations that the recorder lost: what found its queue full.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub recorder_lost_iterations: u64,
+    /// Rows that the recorder lost: a disk or server that was away too long.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub recorder_lost_rows: u64,
+    /// Calls that the recorder lost: the device never reached them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub recorder_lost_calls: u64,
     /// Rows with another metric name.
     pub other_metrics: u64,
     /// Rows without a readable timestamp, timer name, rank or iteration.
@@ -122,7 +131,7 @@ impl DataQuality {
             .collect()
     }
 
-    fn counts_mut(&mut self) -> [(&'static str, &mut u64); 26] {
+    fn counts_mut(&mut self) -> [(&'static str, &mut u64); 29] {
         [
             ("rows_read", &mut self.rows_read),
             ("rows_not_read", &mut self.rows_not_read),
@@ -137,6 +146,9 @@ impl DataQuality {
             ("bad_calls", &mut self.bad_calls),
             ("group_rows", &mut self.group_rows),
             ("report_rows", &mut self.report_rows),
+            ("recorder_lost_iterations", &mut self.recorder_lost_iterations),
+            ("recorder_lost_rows", &mut self.recorder_lost_rows),
+            ("recorder_lost_calls", &mut self.recorder_lost_calls),
             ("other_metrics", &mut self.other_metrics),
             ("unreadable_rows", &mut self.unreadable_rows),
             ("missing_values", &mut self.missing_values),
