@@ -80,6 +80,10 @@ pub struct AnalyzeArgs {
     /// .prom); the file is replaced in one step
     #[arg(long, value_name = "FILE")]
     prometheus: Option<PathBuf>,
+    /// Hardware metrics of the job's machines (files or folders as `machines detect` reads them; may be given several
+    /// times): tells which slow ranks they confirm. The status stays that of the timers
+    #[arg(long, value_name = "FILE")]
+    machines: Vec<PathBuf>,
     /// Write trace.json too: the slowest and a typical iteration, for Perfetto or chrome://tracing
     #[arg(long, conflicts_with = "no_files")]
     trace_view: bool,
@@ -197,6 +201,10 @@ pub fn run(args: &AnalyzeArgs) -> anyhow::Result<Exit> {
     let mut report = request.analyse(&source, &job, &asked)?;
     if args.trace_view {
         report = report.with_trace_view(&job);
+    }
+    if !args.machines.is_empty() {
+        progress.now("comparing machines");
+        report = super::machines::beside(report, &args.machines)?;
     }
     let summary = &report.summary;
     // A verdict that can't be kept is told all the same: it may have taken an hour.
@@ -336,6 +344,7 @@ impl AnalyzeArgs {
             ("--out", self.out.is_some()),
             ("--no-files", self.no_files),
             ("--prometheus", self.prometheus.is_some()),
+            ("--machines", !self.machines.is_empty()),
             ("--format", self.format != Format::Text),
         ];
         let own = given.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag);

@@ -4,15 +4,17 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{Format, MethodName};
+use super::{Format, methods};
 use crate::cli::exit::{ArgumentError, Exit};
 use crate::cli::progress::Progress;
 use crate::cli::stdout::print;
-use crate::machines::detect::{Method, Settings, detect};
+use crate::machines::detect::{Settings, detect};
 use crate::machines::files::write_folder;
 use crate::machines::input::read;
+use crate::machines::method::Method;
 use crate::machines::model::store::Models;
 use crate::machines::names::Names;
+use crate::machines::samples::Minutes;
 use crate::machines::text::text;
 use crate::machines::verdict::Status;
 use crate::report::WriteError;
@@ -33,8 +35,8 @@ pub struct DetectArgs {
     #[arg(long, value_name = "SECONDS", default_value_t = 240.0)]
     continuity: f32,
     /// How machines are compared
-    #[arg(long, value_enum, default_value_t = MethodName::LstmVae)]
-    method: MethodName,
+    #[arg(long, value_parser = methods(), default_value_t = Method::LstmVae)]
+    method: Method,
     /// Probability that chance names a machine of a healthy task, at most
     #[arg(long, value_name = "P", default_value_t = crate::machines::detect::FALSE_ALARMS)]
     false_alarms: f64,
@@ -73,7 +75,10 @@ pub fn run(args: &DetectArgs) -> anyhow::Result<Exit> {
     let progress = Progress::counting("reading machine metrics", "metrics");
     let names = Names::load(args.names.as_deref())?;
     let models = args.models.as_deref().map_or_else(Models::shipped, Models::load)?;
-    let minutes = (args.minutes > 0.0).then_some(args.minutes);
+    let minutes = Minutes {
+        last: (args.minutes > 0.0).then_some(args.minutes),
+        ..Minutes::default()
+    };
     let task = read(&args.files, args.job_id.as_deref(), minutes, &names)?;
     progress.now("comparing machines");
     let detection = detect(&task, &models, &names, settings)?;
@@ -126,9 +131,8 @@ impl DetectArgs {
             let reason = format!("{} is no probability between 0 and 0.5", self.false_alarms);
             return Err(ArgumentError::new("--false-alarms", reason));
         }
-        let method: Method = self.method.method();
         Ok(Settings {
-            method,
+            method: self.method,
             continuity_s: self.continuity,
             false_alarms: self.false_alarms,
             threshold: self.threshold,

@@ -16,14 +16,14 @@ use std::path::{Path, PathBuf};
 
 use super::error::MachinesError;
 use super::names::Names;
-use super::samples::{Collector, Task};
+use super::samples::{Collector, Minutes, Task};
 
 /// Reads the files of one task. Folders stand for the files in them that have a known ending.
 ///
 /// # Errors
 /// A file that can't be read or is not understood, several jobs without a choice, no samples.
-pub fn read(paths: &[PathBuf], job: Option<&str>, minutes: Option<f64>, names: &Names) -> Result<Task, MachinesError> {
-    let mut collector = Collector::new(job);
+pub fn read(paths: &[PathBuf], job: Option<&str>, minutes: Minutes, names: &Names) -> Result<Task, MachinesError> {
+    let mut collector = Collector::new(job, minutes);
     for path in &files(paths)? {
         match ending(path) {
             Some(Ending::Parquet) => parquet::read(path, &mut collector)?,
@@ -36,7 +36,7 @@ pub fn read(paths: &[PathBuf], job: Option<&str>, minutes: Option<f64>, names: &
             }
         }
     }
-    collector.finish(minutes, names)
+    collector.finish(names)
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
+use crate::machines::page::PlottedCurve;
 use crate::report::report::Report;
 use crate::verdict::comparison::Comparison;
 
@@ -38,6 +39,8 @@ pub(super) struct Plots {
     pub votes: Option<Votes>,
     pub waits: Option<WaitBars>,
     pub links: Option<Links>,
+    /// A machine beside the others, one for each that differs.
+    pub curves: Vec<PlottedCurve>,
 }
 
 /// Rows x iterations: thousandths beyond the peers' time.
@@ -130,6 +133,7 @@ impl Plots {
             votes: votes(report),
             waits: waits(report),
             links: links(report),
+            curves: super::machines::curves(&report.summary),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod data;
 mod findings;
+mod machines;
 mod quality;
 
 use std::fs;
@@ -57,6 +58,7 @@ fn body(report: &Report, plots: &Plots) -> Markup {
         ("votes", "Votes", votes(plots)),
         ("waits", "Who waits", waits(plots)),
         ("links", "Transfers", links(plots, summary)),
+        ("machines", "Machines", machines::machines(summary)),
         ("quality", "Data", Some(quality::quality(summary))),
     ];
     let shown: Vec<_> = sections
