@@ -44,7 +44,7 @@ fn schemas() -> Vec<(&'static str, Schema)> {
     schemas
 }
 
-fn schema_of(name: &str) -> Value {
+fn schema_file(name: &str) -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("schema")
         .join(format!("{name}.schema.json"));
@@ -54,7 +54,7 @@ fn schema_of(name: &str) -> Value {
 
 #[track_caller]
 fn validates(name: &str, value: &Value) {
-    let validator = jsonschema::validator_for(&schema_of(name)).expect("a schema");
+    let validator = jsonschema::validator_for(&schema_file(name)).expect("a schema");
     let errors: Vec<String> = validator
         .iter_errors(value)
         .map(|error| format!("{}: {error}", error.instance_path()))

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::analyze::{iterations, moment};
 use super::clickhouse::ClickHouseArgs;
 use super::exit::Exit;
 use super::progress::Progress;
 use super::source::open_table;
 use super::stdout::tell;
+use super::values::{iterations, moment};
 use crate::building::Building;
 use crate::job::export_job;
 use crate::report::WriteError;

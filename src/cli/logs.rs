@@ -45,7 +45,7 @@ impl LogArgs {
             ));
         }
         let map = Arc::new(map);
-        logs.for_each(|log| log.nodes = Some(Arc::clone(&map)));
+        logs.for_each(|log| log.options.nodes = Some(Arc::clone(&map)));
         Ok(())
     }
 

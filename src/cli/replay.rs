@@ -2,12 +2,12 @@
 
 use clap::Args;
 
-use super::analyze::moment;
 use super::clickhouse::ClickHouseArgs;
 use super::exit::{ArgumentError, Exit};
 use super::progress::Progress;
 use super::source::open_table;
 use super::stdout::{print, tell};
+use super::values::moment;
 use crate::interrupt;
 use crate::source::clickhouse::Replay;
 

@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::analyze::{AnalyzeArgs, moment};
+use super::analyze::AnalyzeArgs;
 use super::clickhouse::ClickHouseArgs;
 use super::exit::{ArgumentError, Exit};
 use super::source::{JobsBetween, Source};
 use super::stdout::{print, tell};
+use super::values::moment;
 use crate::contract::printable::on_one_line;
 use crate::interrupt;
 use crate::source::{Micros, SourceError, timestamp};

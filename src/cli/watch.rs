@@ -12,8 +12,9 @@ use super::source::open_table;
 use super::stdout::{print, tell};
 use crate::contract::printable::on_one_line;
 use crate::interrupt;
+use crate::service::known::State;
 use crate::service::state::{FAREWELL, StateFolder};
-use crate::service::watched::{State, Watched};
+use crate::service::watched::Watched;
 use crate::service::watcher::{Discovery, Watcher};
 use crate::verdict::Status;
 
@@ -68,10 +69,8 @@ pub fn run(args: &WatchArgs) -> anyhow::Result<Exit> {
                 }
             }
         }
-        if let Some(jobs) = watcher.changed_jobs() {
-            state.keep(&jobs)?;
-        }
-        let Some(job) = watcher.job(&args.job_id) else {
+        state.keep_changes(&watcher)?;
+        let Some(job) = watcher.job(&args.job_id, Watched::clone) else {
             return Ok(Exit::Success);
         };
         let line = live_line(&job);

@@ -14,7 +14,7 @@ use rustls::ClientConfig;
 use rustls::crypto::ring::default_provider;
 use serde::Serialize;
 
-use super::watched::State;
+use super::known::State;
 use super::watcher::News;
 use crate::source::timestamp;
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use super::known::{Detection, Due};
 use super::state::RESULTS;
-use super::watched::{Detection, Due};
 use crate::job::JobEntry;
 use crate::report::job_folder;
 use crate::source::clickhouse::Secret;

@@ -3,8 +3,9 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::watched::{Detection, Hang, Watched};
-use super::watcher::Health;
+use super::health::Health;
+use super::known::{Detection, Hang, State};
+use super::watched::Watched;
 use crate::source::{Micros, timestamp};
 
 /// The state of a job.
@@ -137,7 +138,6 @@ fn time(micros: Micros) -> String {
 
 impl From<&Watched> for JobAnswer {
     fn from(job: &Watched) -> Self {
-        use super::watched::State;
         let hang = job.hang.as_ref();
         Self {
             job_id: job.job.clone(),

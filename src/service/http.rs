@@ -1,5 +1,6 @@
 //! The service over HTTP: polls, analyses and alerts behind it, answers in front.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::{Html, IntoResponse, Json, Response};
 use axum::routing::get;
+use serde::Serialize;
 use serde_json::json;
 use subtle::ConstantTimeEq;
 use tokio::net::TcpListener;
@@ -25,8 +27,9 @@ use super::analysis::Analyst;
 use super::answers::{HistoryAnswer, JobAnswer, JobLine, ServiceAnswer};
 use super::error::ServiceError;
 use super::feed::Feed;
+use super::known::Due;
 use super::state::StateFolder;
-use super::watched::Due;
+use super::watched::Watched;
 use super::watcher::{News, Watcher};
 use super::{openapi, page, prometheus};
 use crate::source::Micros;
@@ -134,9 +137,7 @@ fn poll(service: &Service, due: &mpsc::UnboundedSender<Due>, news: &mpsc::Unboun
 }
 
 fn keep(service: &Service) {
-    if let Some(jobs) = service.watcher.changed_jobs()
-        && let Err(error) = service.state.keep(&jobs)
-    {
+    if let Err(error) = service.state.keep_changes(&service.watcher) {
         (service.log)(&error.to_string());
     }
 }
@@ -259,7 +260,7 @@ fn unknown(job: &str) -> Response {
 
 async fn about(Shared(service): Shared<Arc<Service>>) -> Json<ServiceAnswer> {
     Json(ServiceAnswer::new(
-        service.watcher.jobs().len(),
+        service.watcher.jobs(BTreeMap::len),
         &service.watcher.health(),
     ))
 }
@@ -279,12 +280,16 @@ async fn readyz(Shared(service): Shared<Arc<Service>>) -> Response {
 
 async fn figures(Shared(service): Shared<Arc<Service>>) -> Response {
     let analyses = service.analyses.load(Ordering::Relaxed);
-    let text = prometheus::metrics(&service.watcher.jobs(), &service.watcher.health(), analyses, now());
+    let health = service.watcher.health();
+    let text = service
+        .watcher
+        .jobs(|jobs| prometheus::metrics(jobs, &health, analyses, now()));
     ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
 }
 
 async fn status(Shared(service): Shared<Arc<Service>>) -> Response {
-    let page = page::page(&service.watcher.jobs(), &service.watcher.health());
+    let health = service.watcher.health();
+    let page = service.watcher.jobs(|jobs| page::page(jobs, &health));
     (
         [(CONTENT_SECURITY_POLICY, "default-src 'none'; style-src 'unsafe-inline'")],
         Html(page),
@@ -293,13 +298,18 @@ async fn status(Shared(service): Shared<Arc<Service>>) -> Response {
 }
 
 async fn jobs(Shared(service): Shared<Arc<Service>>) -> Json<Vec<JobLine>> {
-    Json(service.watcher.jobs().values().map(JobLine::from).collect())
+    Json(service.watcher.jobs(|jobs| jobs.values().map(JobLine::from).collect()))
 }
 
 async fn job(Shared(service): Shared<Arc<Service>>, Path(job): Path<String>) -> Response {
-    match service.watcher.job(&job) {
-        Some(watched) => Json(JobAnswer::from(&watched)).into_response(),
-        None => unknown(&job),
+    answer(&service, &job, |watched| JobAnswer::from(watched))
+}
+
+/// What `look` makes of a watched job, as JSON.
+fn answer<T: Serialize>(service: &Service, job: &str, look: impl FnOnce(&Watched) -> T) -> Response {
+    match service.watcher.job(job, look) {
+        Some(answer) => Json(answer).into_response(),
+        None => unknown(job),
     }
 }
 
@@ -312,10 +322,7 @@ async fn detect(Shared(service): Shared<Arc<Service>>, Path(job): Path<String>) 
         // Whoever registered a job can rely on it.
         let _ = tokio::task::spawn_blocking(move || keep(&service)).await;
     }
-    match service.watcher.job(&job) {
-        Some(watched) => Json(JobAnswer::from(&watched)).into_response(),
-        None => unknown(&job),
-    }
+    answer(&service, &job, |watched| JobAnswer::from(watched))
 }
 
 async fn undetect(Shared(service): Shared<Arc<Service>>, Path(job): Path<String>) -> Response {
@@ -328,22 +335,18 @@ async fn undetect(Shared(service): Shared<Arc<Service>>, Path(job): Path<String>
 }
 
 async fn history(Shared(service): Shared<Arc<Service>>, Path(job): Path<String>) -> Response {
-    match service.watcher.job(&job) {
-        Some(watched) => Json(HistoryAnswer::from(&watched)).into_response(),
-        None => unknown(&job),
-    }
+    answer(&service, &job, |watched| HistoryAnswer::from(watched))
 }
 
 /// The page of the last verdict, or its text where the result folder holds no page.
 async fn report(Shared(service): Shared<Arc<Service>>, Path(job): Path<String>) -> Response {
-    let Some(watched) = service.watcher.job(&job) else {
+    let last_result = |watched: &Watched| {
+        let mut newest_first = watched.history.iter().rev();
+        newest_first.find_map(|detection| detection.folder.clone())
+    };
+    let Some(last) = service.watcher.job(&job, last_result) else {
         return unknown(&job);
     };
-    let last = watched
-        .history
-        .iter()
-        .rev()
-        .find_map(|detection| detection.folder.clone());
     let Some(folder) = last.map(|folder| service.state.path().join(folder)) else {
         return failure(StatusCode::NOT_FOUND, "there is no verdict on this job yet");
     };

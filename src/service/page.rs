@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use maud::{DOCTYPE, Markup, html};
 
-use super::watched::{State, Watched};
-use super::watcher::Health;
+use super::health::Health;
+use super::known::State;
+use super::watched::Watched;
 use crate::contract::printable::on_one_line;
 use crate::source::{Micros, timestamp};
 
@@ -32,7 +33,7 @@ const STEPS: usize = 40;
 pub fn page(jobs: &BTreeMap<String, Watched>, health: &Health) -> String {
     let loud = |state: State| matches!(state, State::Detected | State::Hanging);
     let mut order: Vec<&Watched> = jobs.values().collect();
-    order.sort_by_key(|job| (!loud(job.state), job.state == State::Finished, job.job.clone()));
+    order.sort_by_key(|job| (!loud(job.state), job.state == State::Finished));
     let page = html! {
         (DOCTYPE)
         html lang="en" {

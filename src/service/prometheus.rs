@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::watched::{State, Watched};
-use super::watcher::Health;
+use super::health::Health;
+use super::known::State;
+use super::watched::Watched;
 use crate::source::Micros;
 
 /// One family of samples: name, type, help, and labels with value.

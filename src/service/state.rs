@@ -1,13 +1,16 @@
 //! What survives a restart: every job with its baseline, its last iteration and its verdicts, in one file that is written whole.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
 use super::error::ServiceError;
 use super::watched::Watched;
+use super::watcher::Watcher;
 use crate::building::Building;
 use crate::interrupt;
 
@@ -21,9 +24,9 @@ pub const FAREWELL: &str = "ended; the watched jobs and the verdicts so far are 
 pub const RESULTS: &str = "results";
 
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct Kept<'a> {
     version: u32,
-    jobs: BTreeMap<String, Watched>,
+    jobs: Cow<'a, BTreeMap<String, Watched>>,
 }
 
 /// The folder of a service's state, held by one process at a time.
@@ -32,6 +35,8 @@ pub struct StateFolder {
     path: PathBuf,
     /// Goes with the process.
     _lock: File,
+    /// Held while a state is written: an older one must not follow a newer.
+    writing: Mutex<()>,
 }
 
 impl StateFolder {
@@ -54,6 +59,7 @@ impl StateFolder {
         Ok(Self {
             path: path.to_owned(),
             _lock: lock,
+            writing: Mutex::new(()),
         })
     }
 
@@ -86,24 +92,39 @@ impl StateFolder {
                 kept.version
             )));
         }
-        Ok(kept.jobs)
+        Ok(kept.jobs.into_owned())
     }
 
-    /// Keeps the jobs; whatever ends the program, the file holds all of this or all of what was there.
+    /// Keeps the jobs where anything changed since they were kept; whatever ends the program, the file holds all of this or all
+    /// of what was there.
     ///
     /// # Errors
-    /// A folder that can't be written.
-    pub fn keep(&self, jobs: &BTreeMap<String, Watched>) -> Result<(), ServiceError> {
+    /// A folder that can't be written; the changes are kept with the next ones.
+    pub fn keep_changes(&self, watcher: &Watcher) -> Result<(), ServiceError> {
+        let _one_at_a_time = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        watcher
+            .changed_jobs(|jobs| self.json(jobs))
+            .map_or(Ok(()), |json| self.write(&json?))
+            .inspect_err(|_| watcher.not_kept())
+    }
+
+    fn json(&self, jobs: &BTreeMap<String, Watched>) -> Result<Vec<u8>, ServiceError> {
+        let kept = Kept {
+            version: VERSION,
+            jobs: Cow::Borrowed(jobs),
+        };
+        serde_json::to_vec(&kept).map_err(|error| ServiceError::State {
+            path: self.path.join(FILE),
+            reason: error.to_string(),
+        })
+    }
+
+    fn write(&self, json: &[u8]) -> Result<(), ServiceError> {
         let path = self.path.join(FILE);
         let failed = |reason: String| ServiceError::State {
             path: path.clone(),
             reason,
         };
-        let kept = Kept {
-            version: VERSION,
-            jobs: jobs.clone(),
-        };
-        let json = serde_json::to_vec(&kept).map_err(|error| failed(error.to_string()))?;
         let building = Building::file(&self.path).map_err(|error| failed(error.to_string()))?;
         fs::write(building.path(), json).map_err(|error| failed(error.to_string()))?;
         building.put(&path, true).map_err(|error| failed(error.to_string()))?;
@@ -114,6 +135,8 @@ impl StateFolder {
 
 #[cfg(test)]
 mod tests {
+    use super::super::watched::WatchSettings;
+    use super::super::watcher::Discovery;
     use super::*;
 
     #[test]
@@ -121,9 +144,14 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let state = StateFolder::open(folder.path()).expect("a state");
         assert!(state.load().expect("nothing").is_empty());
-        let jobs = BTreeMap::from([("ein/Job ü".to_owned(), Watched::new("ein/Job ü", 7))]);
-        state.keep(&jobs).expect("kept");
+        let watcher = Watcher::new(WatchSettings::default(), Discovery::default(), BTreeMap::new());
+        watcher.register("ein/Job ü", 7_000_000);
+        state.keep_changes(&watcher).expect("kept");
+        let jobs = BTreeMap::from([("ein/Job ü".to_owned(), Watched::new("ein/Job ü", 7_000_000))]);
         assert_eq!(state.load().expect("jobs"), jobs);
+        fs::remove_file(folder.path().join(FILE)).expect("removed");
+        state.keep_changes(&watcher).expect("nothing changed");
+        assert!(!folder.path().join(FILE).exists());
         let second = StateFolder::open(folder.path()).expect_err("it is held").to_string();
         assert!(second.contains("another service"), "{second}");
     }

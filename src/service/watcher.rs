@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::feed::Feed;
-use super::watched::{Detection, Due, RankBehind, State, WatchSettings, Watched};
+use super::health::Health;
+use super::known::{Detection, Due, RankBehind, State};
+use super::watched::{WatchSettings, Watched};
 use crate::source::clickhouse::{LastSeen, LiveStep, Since};
 use crate::source::{Micros, SourceError};
 
@@ -28,23 +30,6 @@ pub struct News {
     pub time: Micros,
     /// The verdict that came with it.
     pub detection: Option<Detection>,
-}
-
-/// How the polls go.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Health {
-    /// Polls that succeeded.
-    pub polls: u64,
-    /// Polls that failed.
-    pub failures: u64,
-    /// Failures since the last that succeeded.
-    pub failures_in_a_row: u32,
-    /// When the last one succeeded.
-    pub last_success: Option<Micros>,
-    /// Seconds that the last one took.
-    pub last_seconds: f64,
-    /// Why the last one failed, where it did.
-    pub error: Option<String>,
 }
 
 /// Which jobs are registered without being asked for.
@@ -139,23 +124,25 @@ impl Watcher {
         was
     }
 
-    /// A job as it is.
-    #[must_use]
-    pub fn job(&self, job: &str) -> Option<Watched> {
-        self.inner().jobs.get(job).cloned()
+    /// What `look` makes of a job as it is; polls wait meanwhile.
+    pub fn job<T>(&self, job: &str, look: impl FnOnce(&Watched) -> T) -> Option<T> {
+        self.inner().jobs.get(job).map(look)
     }
 
-    /// Every job as it is, by id.
-    #[must_use]
-    pub fn jobs(&self) -> BTreeMap<String, Watched> {
-        self.inner().jobs.clone()
+    /// What `look` makes of every job as it is, by id; polls wait meanwhile.
+    pub fn jobs<T>(&self, look: impl FnOnce(&BTreeMap<String, Watched>) -> T) -> T {
+        look(&self.inner().jobs)
     }
 
-    /// Every job, where anything changed since this was asked last.
-    #[must_use]
-    pub fn changed_jobs(&self) -> Option<BTreeMap<String, Watched>> {
+    /// What `look` makes of every job, where anything changed since this was asked last.
+    pub fn changed_jobs<T>(&self, look: impl FnOnce(&BTreeMap<String, Watched>) -> T) -> Option<T> {
         let mut inner = self.inner();
-        std::mem::take(&mut inner.changed).then(|| inner.jobs.clone())
+        std::mem::take(&mut inner.changed).then(|| look(&inner.jobs))
+    }
+
+    /// Says that what changed could not be kept: it counts as changed again.
+    pub fn not_kept(&self) {
+        self.inner().changed = true;
     }
 
     /// How the polls go.
@@ -172,20 +159,9 @@ impl Watcher {
         let begin = std::time::Instant::now();
         let polled = self.try_poll(feed, now);
         let mut inner = self.inner();
-        let health = &mut inner.health;
         match &polled {
-            Ok(_) => {
-                health.polls += 1;
-                health.failures_in_a_row = 0;
-                health.last_success = Some(now);
-                health.last_seconds = begin.elapsed().as_secs_f64();
-                health.error = None;
-            }
-            Err(error) => {
-                health.failures += 1;
-                health.failures_in_a_row = health.failures_in_a_row.saturating_add(1);
-                health.error = Some(error.to_string());
-            }
+            Ok(_) => inner.health.succeeded(now, begin.elapsed().as_secs_f64()),
+            Err(error) => inner.health.failed(error.to_string()),
         }
         drop(inner);
         polled
@@ -320,124 +296,5 @@ impl Watcher {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SECOND: Micros = 1_000_000;
-
-    /// A script of steps, each there from its time on.
-    struct Script {
-        steps: Vec<LiveStep>,
-        asked: Mutex<Vec<usize>>,
-        fails: bool,
-    }
-
-    impl Feed for Script {
-        fn steps(&self, jobs: &[Since]) -> Result<Vec<LiveStep>, SourceError> {
-            self.asked.lock().expect("no panic").push(jobs.len());
-            if self.fails {
-                return Err(SourceError::NoRows("down".to_owned()));
-            }
-            let asked = |step: &&LiveStep| {
-                jobs.iter()
-                    .any(|since| since.job == step.name && since.time <= step.last_time)
-            };
-            Ok(self.steps.iter().filter(asked).cloned().collect())
-        }
-
-        fn last_seen(&self, _: &Since) -> Result<Vec<LastSeen>, SourceError> {
-            let rank = |rank_number, iteration_number, timer: &str| LastSeen {
-                rank_number,
-                node_name: "n1".to_owned(),
-                iteration_number,
-                last_time: 0,
-                timer: timer.to_owned(),
-                answer_rows: 2,
-            };
-            Ok(vec![rank(0, 9, "interval-time"), rank(1, 8, "forward-recv")])
-        }
-
-        fn jobs(&self, _: Micros) -> Result<Vec<String>, SourceError> {
-            Ok(vec!["a".to_owned(), "b".to_owned(), "other".to_owned()])
-        }
-    }
-
-    fn step(job: &str, iteration: i64) -> LiveStep {
-        LiveStep {
-            name: job.to_owned(),
-            run_id: String::new(),
-            iteration_number: iteration,
-            seconds: 2.0,
-            first_time: iteration * 2 * SECOND,
-            last_time: iteration * 2 * SECOND,
-            ranks: 2,
-            answer_rows: 1,
-        }
-    }
-
-    fn watcher(patterns: &[&str]) -> Watcher {
-        let patterns = patterns.iter().map(|text| glob::Pattern::new(text).expect("a pattern"));
-        let discovery = Discovery {
-            patterns: patterns.collect(),
-        };
-        Watcher::new(WatchSettings::default(), discovery, BTreeMap::new())
-    }
-
-    fn script(jobs: &[&str]) -> Script {
-        Script {
-            steps: jobs
-                .iter()
-                .flat_map(|job| (0..10).map(|iteration| step(job, iteration)))
-                .collect(),
-            asked: Mutex::default(),
-            fails: false,
-        }
-    }
-
-    #[test]
-    fn all_jobs_are_asked_for_at_once() {
-        let (watcher, feed) = (watcher(&[]), script(&["a", "b"]));
-        assert!(watcher.register("a", 0) && watcher.register("b", 0) && !watcher.register("a", 5));
-        watcher.poll(&feed, 20 * SECOND).expect("a poll");
-        assert_eq!(*feed.asked.lock().expect("no panic"), [2]);
-        let jobs = watcher.jobs();
-        assert!(jobs.values().all(|job| job.newest == Some(9)), "{jobs:?}");
-        assert!(watcher.changed_jobs().is_some() && watcher.changed_jobs().is_none());
-    }
-
-    #[test]
-    fn a_hang_tells_who_is_behind() {
-        let (watcher, feed) = (watcher(&[]), script(&["a"]));
-        watcher.register("a", 0);
-        watcher.poll(&feed, 20 * SECOND).expect("a poll");
-        let polled = watcher.poll(&feed, 90 * SECOND).expect("a poll");
-        assert_eq!((polled.news.len(), polled.news[0].now), (1, State::Hanging));
-        let hang = watcher.job("a").and_then(|job| job.hang).expect("a hang");
-        assert_eq!((hang.ranks_behind, hang.behind[0].rank), (1, 1));
-        assert_eq!(hang.behind[0].last_timer, "forward-recv");
-    }
-
-    #[test]
-    fn a_failed_poll_loses_nothing_and_is_told() {
-        let (watcher, mut feed) = (watcher(&[]), script(&["a"]));
-        watcher.register("a", 0);
-        feed.fails = true;
-        watcher.poll(&feed, 20 * SECOND).expect_err("down");
-        watcher.poll(&feed, 21 * SECOND).expect_err("down");
-        let health = watcher.health();
-        assert_eq!((health.failures_in_a_row, health.error.is_some()), (2, true));
-        feed.fails = false;
-        watcher.poll(&feed, 22 * SECOND).expect("a poll");
-        assert_eq!((watcher.health().failures_in_a_row, watcher.jobs().len()), (0, 1));
-    }
-
-    #[test]
-    fn jobs_that_match_register_themselves_until_they_are_taken_out() {
-        let (watcher, feed) = (watcher(&["[ab]"]), script(&["a"]));
-        watcher.poll(&feed, 200 * SECOND).expect("a poll");
-        assert_eq!(watcher.jobs().keys().collect::<Vec<_>>(), ["a", "b"]);
-        assert!(watcher.unregister("b") && !watcher.unregister("b"));
-        watcher.poll(&feed, 201 * SECOND).expect("a poll");
-        assert_eq!(watcher.jobs().keys().collect::<Vec<_>>(), ["a"]);
-    }
-}
+#[path = "watcher_tests.rs"]
+mod tests;

@@ -11,7 +11,10 @@ fn a_table_of_machine_metrics_gives_the_verdict_of_the_file() {
         return;
     };
     let workdir = Workdir::new();
-    let schema = workdir.bare_command(&["schema", "--machines"]).output().expect("a schema");
+    let schema = workdir
+        .bare_command(&["schema", "--machines"])
+        .output()
+        .expect("a schema");
     let schema = String::from_utf8(schema.stdout).expect("text");
     database.sql(schema.trim().trim_end_matches(';'));
     let mut file = String::from("timestamp,job,node,metric,value\n");
@@ -41,14 +44,19 @@ fn a_table_of_machine_metrics_gives_the_verdict_of_the_file() {
     };
     let common = ["--no-files", "--format", "json", "--job-id", "a"];
     let server = ["--clickhouse-url", &database.server.url, "--database", database.name];
-    for window in [&["--minutes", "15"][..], &["--from", "2026-04-01T09:05:00Z", "--to", "2026-04-01T09:24:00Z"]] {
+    for window in [
+        &["--minutes", "15"][..],
+        &["--from", "2026-04-01T09:05:00Z", "--to", "2026-04-01T09:24:00Z"],
+    ] {
         let of_file = json(&[&["machines", "detect", "m.csv"], &common[..], window].concat());
         let of_table = json(&[&["machines", "detect"], &common[..], &server, window].concat());
         assert_eq!(of_file["anomaly_nodes"], serde_json::json!(["gpu-2"]));
         assert_eq!(of_table, of_file, "{window:?}");
     }
     // Neither the other job nor minutes that nobody asked for come over the wire.
-    let asked = workdir.bare_command(&[&["machines", "detect", "--no-files"], &server[..]].concat()).output();
+    let asked = workdir
+        .bare_command(&[&["machines", "detect", "--no-files"], &server[..]].concat())
+        .output();
     let asked = asked.expect("a run");
     assert!(String::from_utf8_lossy(&asked.stderr).contains("choose one with --job-id"));
 }

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::{Format, methods};
-use crate::cli::analyze::moment;
 use crate::cli::clickhouse::ClickHouseArgs;
 use crate::cli::exit::{ArgumentError, Exit};
 use crate::cli::progress::Progress;
 use crate::cli::source::notice;
 use crate::cli::stdout::print;
+use crate::cli::values::moment;
 use crate::machines::detect::{Settings, detect};
 use crate::machines::files::write_folder;
 use crate::machines::input::{of_server, read};
@@ -134,7 +134,8 @@ impl DetectArgs {
             }
             return Ok(read(&self.files, job, minutes, names)?);
         }
-        let nothing = "name files or folders, or a server with --clickhouse-url, CLICKHOUSE_URL or a configuration file";
+        let nothing =
+            "name files or folders, or a server with --clickhouse-url, CLICKHOUSE_URL or a configuration file";
         let settings = self.clickhouse.machine_settings()?;
         let settings = settings.ok_or_else(|| ArgumentError::new("FILE", nothing))?;
         let asked = MachineSamplesAsked {

@@ -18,6 +18,7 @@ mod error;
 pub mod faults;
 #[cfg(test)]
 mod interleaved_tests;
+mod kinds;
 mod labels;
 mod passes;
 mod plan;

@@ -1,8 +1,8 @@
 //! `report.html`: the verdict as a page to look at.
 
-mod data;
 mod findings;
 mod machines;
+mod plots;
 mod quality;
 
 use std::fs;
@@ -10,7 +10,7 @@ use std::path::Path;
 
 use maud::{Markup, html};
 
-use self::data::Plots;
+use self::plots::Plots;
 use super::error::WriteError;
 use super::report::Report;
 use super::screen::{in_a_sentence, span};

@@ -83,7 +83,10 @@ pub fn machine_samples(
         (Some(from), _) => format!(" AND timestamp >= fromUnixTimestamp64Micro(toInt64({from}))"),
         (None, Some(seconds)) => {
             let millis = (seconds * 1e3).round() as i64;
-            format!(" AND timestamp >= {} - toIntervalMillisecond({millis})", last("timestamp", &to))
+            format!(
+                " AND timestamp >= {} - toIntervalMillisecond({millis})",
+                last("timestamp", &to)
+            )
         }
         (None, None) => String::new(),
     };
@@ -102,7 +105,9 @@ pub fn machine_samples(
                 None => query,
             }
         };
-        attempt.list(&sql, ask, |series: &MachineSeries| series.answer_rows).await
+        attempt
+            .list(&sql, ask, |series: &MachineSeries| series.answer_rows)
+            .await
     })?;
     Ok(series)
 }
