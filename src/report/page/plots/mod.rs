@@ -40,6 +40,7 @@ pub(super) struct Plots {
     pub waits: Option<WaitBars>,
     pub links: Option<Links>,
     /// A machine beside the others, one for each that differs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub curves: Vec<PlottedCurve>,
 }
 
