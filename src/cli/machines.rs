@@ -23,7 +23,7 @@ pub struct MachinesArgs {
 #[derive(Debug, Subcommand)]
 enum MachinesCommand {
     /// Name the machine that differs from its peers
-    Detect(detect::DetectArgs),
+    Detect(Box<detect::DetectArgs>),
     /// Hold verdicts on labelled or simulated tasks against the truth
     Score(score::ScoreArgs),
     /// Write simulated tasks with known faults
