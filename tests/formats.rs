@@ -510,3 +510,36 @@ fn traces_of_the_profiler_name_the_rank_that_computes_slowly() {
     let ran = workdir.run(&["analyze", &few, "--no-files"]);
     assert!(ran.code == Some(3) && ran.stderr.contains("--warmup 0"), "{ran:?}");
 }
+
+#[test]
+fn what_the_recorder_lost_is_told() {
+    let workdir = Workdir::new();
+    let lost = |rank: u32, name: &str, total: u32| {
+        format!(
+            "{{\"timestamp\":\"2026-01-01 00:00:09\",\"job\":\"j\",\"metric_name\":\"megatron_recorder\",\"subname\":\"{name}\",\
+             \"rank\":{rank},\"iteration\":3,\"metric_values\":[{total}],\"node\":\"n\"}}\n"
+        )
+    };
+    let rows = [
+        lost(1, "lost_iterations", 2),
+        lost(1, "lost_iterations", 6),
+        lost(2, "lost_rows", 30),
+    ]
+    .concat();
+    let file = workdir.file("a.ndjson.gz", gz((slow_rank_5("j") + &rows).as_bytes()));
+    let summary = workdir
+        .run(&["analyze", &file, "--no-files", "--format", "json"])
+        .succeeded()
+        .json();
+    let quality = &summary["data_quality"];
+    assert_eq!(
+        (
+            &quality["recorder_lost_iterations"],
+            &quality["recorder_lost_rows"],
+            &quality["other_metrics"]
+        ),
+        (&serde_json::json!(6), &serde_json::json!(30), &serde_json::json!(0))
+    );
+    let ran = workdir.run(&["analyze", &file, "--no-files", "-v"]).succeeded();
+    assert!(ran.stdout.contains("recorder_lost_rows 30"), "{}", ran.stdout);
+}

@@ -613,3 +613,29 @@ fn a_run_of_one_name_is_refused_and_replaced_only_when_asked() {
     assert_eq!(workdir.content("r"), before);
     assert!(row("j", "t", 0, 1, 1.0).starts_with('{'));
 }
+
+/// A flipped bit in a name can't be told from another name: that there are two is told.
+#[test]
+fn a_rank_on_two_nodes_of_one_run_is_told() {
+    let workdir = Workdir::new();
+    let whole = slow_rank_5("j");
+    let mut lines: Vec<String> = whole.lines().map(str::to_owned).collect();
+    let last = lines
+        .iter()
+        .rposition(|line| line.contains("\"rank\":5,"))
+        .expect("a row of rank 5");
+    let damaged = lines[last].replacen("gpu-000", "gpu-0`0", 1);
+    assert_ne!(lines[last], damaged);
+    lines[last] = damaged;
+    workdir.file("whole.ndjson", whole);
+    workdir.file("damaged.ndjson", lines.join("\n") + "\n");
+    let doubt =
+        |file: &str| verdict(&workdir, file).succeeded().json()["data_quality"]["ranks_on_several_nodes"].clone();
+    assert_eq!(doubt("whole.ndjson"), serde_json::Value::Null);
+    assert_eq!(doubt("damaged.ndjson"), 1);
+    let shown = workdir
+        .run(&["analyze", "damaged.ndjson", "--no-files"])
+        .succeeded()
+        .stdout;
+    assert!(shown.contains("1 rank has rows of more than one node"), "{shown}");
+}

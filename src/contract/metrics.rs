@@ -15,5 +15,7 @@ pub const SUMMARY: &str = "megatron_timers_summary";
 pub const OUTSIDE: &str = "megatron_timers_outside";
 /// What a program that looks for slow ranks says of a rank.
 pub const REPORT: &str = "straggler_report";
+/// What the recorder lost on its way, totals of a rank.
+pub const RECORDER: &str = "megatron_recorder";
 /// `subname` of the [`SUMMARY`] row that says of how many iterations the other rows of its run are the means.
 pub const LOG_INTERVAL: &str = "log-interval";

@@ -108,6 +108,7 @@ impl Job {
         let positions = run_rows::positions(&ranks, &groups, &collected.timers.names, kept).into_iter();
         let topology = Topology::resolve(&ranks, positions, &selection.topology, &timers)?;
         quality.ranks_not_placed = topology.not_placed;
+        quality.ranks_on_several_nodes = collected.seen.on_several_nodes(&ranks, kept);
         Ok(Self {
             id: collected.job.clone().unwrap_or_default(),
             nodes: run_rows::nodes(&ranks, collected, kept),

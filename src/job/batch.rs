@@ -6,10 +6,11 @@
 use super::calls::{CallRows, push_durations};
 use super::collected_rows::{GroupRow, RunExtent, StepTally, TimerRows, Times, keep_latest};
 use super::job_wide::{ReportedRank, SummaryRow};
+use super::losses::Loss;
 use super::quality::DataQuality;
 use super::row_order::{by_timer, code_steps, in_order};
 use super::sightings::Sightings;
-use crate::contract::metrics::{LOG_INTERVAL, REPORT, SUMMARY};
+use crate::contract::metrics::{LOG_INTERVAL, RECORDER, REPORT, SUMMARY};
 use crate::source::fate::{Bounds, Cells, Fate, WANTED, WantedMetric, fate, place};
 use crate::source::{Micros, Rows, TextColumn};
 
@@ -32,6 +33,7 @@ pub struct Digest {
     /// Runs with the number of iterations that their rows are the means of.
     pub(super) log_intervals: Vec<(u32, i64)>,
     pub(super) reports: Vec<ReportedRank>,
+    pub(super) losses: Vec<Loss>,
     pub(super) notes: Vec<String>,
 }
 
@@ -173,6 +175,7 @@ impl<'a> Batch<'a> {
                 match self.rows.metric_name.get(row) {
                     Some(SUMMARY) => self.take_summary(row, digest),
                     Some(REPORT) => self.take_report(row, digest),
+                    Some(RECORDER) => self.take_loss(row, digest),
                     _ => quality.other_metrics += 1,
                 }
                 continue;
@@ -311,6 +314,15 @@ impl<'a> Batch<'a> {
             iteration: cells.iteration.unwrap_or_default(),
             value,
         });
+    }
+
+    fn take_loss(&self, row: usize, digest: &mut Digest) {
+        let total = self.rows.rank.get(row).zip(self.rows.value.get(row));
+        let loss = total.zip(self.rows.subname.get(row));
+        match loss.and_then(|((rank, total), name)| Loss::of(self.run(row), rank, name, total)) {
+            Some(loss) => digest.losses.push(loss),
+            None => digest.quality.other_metrics += 1,
+        }
     }
 
     /// Unlike timer rows those of calls say nothing of where a run began.

@@ -7,10 +7,11 @@ use super::batch::{Batch, Digest};
 use super::calls::CallRows;
 use super::collected_rows::{GroupRow, Names, RunExtent, StepOfRun, StepTallies, StepTally, TimerRows, keep_latest};
 use super::job_wide::{ReportedRank, SummaryRow};
+use super::losses::{Loss, Losses};
 use super::quality::DataQuality;
 use super::sightings::Sightings;
 use super::window::Selection;
-use crate::contract::metrics::{GROUPS, REPORT, SUMMARY, TIMERS, TRACE};
+use crate::contract::metrics::{GROUPS, RECORDER, REPORT, SUMMARY, TIMERS, TRACE};
 use crate::source::fate::Bounds;
 use crate::source::{Micros, Need, PartStatistics, Rows, Scan, SourceError};
 
@@ -37,6 +38,7 @@ pub struct Collector<'a> {
     /// Of how many iterations the rows of a run are the means.
     pub(super) log_intervals: BTreeMap<u32, i64>,
     pub(super) reports: Vec<ReportedRank>,
+    losses: Losses,
     pub(super) notes: Vec<String>,
 }
 
@@ -60,6 +62,7 @@ impl<'a> Collector<'a> {
             summaries: Vec::new(),
             log_intervals: BTreeMap::new(),
             reports: Vec::new(),
+            losses: Losses::default(),
             notes: Vec::new(),
         }
     }
@@ -95,7 +98,10 @@ impl Scan for Collector<'_> {
         let groups = part.may_hold_metric(GROUPS);
         let trace = part.may_hold_metric(TRACE);
         // Few rows, of which some apply to the whole run.
-        if part.may_hold_metric(SUMMARY) || part.may_hold_metric(REPORT) {
+        if [SUMMARY, REPORT, RECORDER]
+            .iter()
+            .any(|metric| part.may_hold_metric(metric))
+        {
             return Need::Everything;
         }
         if !timers && !groups && !trace {
@@ -165,6 +171,10 @@ impl Scan for Collector<'_> {
             self.log_intervals.insert(runs[run as usize], interval);
         }
         self.reports.extend(digest.reports);
+        for loss in digest.losses {
+            let run = runs[loss.run as usize];
+            self.losses.take(Loss { run, ..loss }, &mut self.quality);
+        }
         self.notes.extend(digest.notes);
         let mut rows = digest.rows;
         for (step, tally) in rows.steps.iter_mut().zip(&digest.tallies) {

@@ -17,6 +17,7 @@ mod counting_rows;
 mod fill;
 mod from_table;
 mod job_wide;
+mod losses;
 mod moves;
 mod positions;
 mod quality;

@@ -8,7 +8,7 @@ use crate::source::fate::{Fate, place};
 /// Rows by what became of them; nothing is left out of an analysis without being counted here.
 ///
 /// The rows of the job are `timer_rows_used`, `trace_rows` and every count from `group_rows` on but for
-/// `ranks_not_placed`, which are ranks.
+/// `ranks_not_placed` and `ranks_on_several_nodes`, which are ranks.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct DataQuality {
     /// Rows that were read, of any job.
@@ -40,6 +40,15 @@ pub struct DataQuality {
     /// Rows of reports that name ranks: they give candidates.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub report_rows: u64,
+    /// Iterations that the recorder lost: what found its queue full.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub recorder_lost_iterations: u64,
+    /// Rows that the recorder lost: a disk or server that was away too long.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub recorder_lost_rows: u64,
+    /// Calls that the recorder lost: the device never reached them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub recorder_lost_calls: u64,
     /// Rows with another metric name.
     pub other_metrics: u64,
     /// Rows without a readable timestamp, timer name, rank or iteration.
@@ -65,6 +74,10 @@ pub struct DataQuality {
     /// Ranks (not rows) without `megatron_parallel_group_rank` rows where others have them, in a job of which no rank
     /// order explains those of the others: they count as a pipeline of their own.
     pub ranks_not_placed: u64,
+    /// Ranks (not rows) whose rows of one run name more than one node: that of the latest row is told. A rank that was moved without
+    /// a new `rerun_uuid`, or a damaged name. Counted in files.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub ranks_on_several_nodes: u64,
 }
 
 /// Most sources hold none: the count is shown where there are some.
@@ -118,7 +131,7 @@ impl DataQuality {
             .collect()
     }
 
-    fn counts_mut(&mut self) -> [(&'static str, &mut u64); 25] {
+    fn counts_mut(&mut self) -> [(&'static str, &mut u64); 29] {
         [
             ("rows_read", &mut self.rows_read),
             ("rows_not_read", &mut self.rows_not_read),
@@ -133,6 +146,9 @@ impl DataQuality {
             ("bad_calls", &mut self.bad_calls),
             ("group_rows", &mut self.group_rows),
             ("report_rows", &mut self.report_rows),
+            ("recorder_lost_iterations", &mut self.recorder_lost_iterations),
+            ("recorder_lost_rows", &mut self.recorder_lost_rows),
+            ("recorder_lost_calls", &mut self.recorder_lost_calls),
             ("other_metrics", &mut self.other_metrics),
             ("unreadable_rows", &mut self.unreadable_rows),
             ("missing_values", &mut self.missing_values),
@@ -145,6 +161,7 @@ impl DataQuality {
             ("warmup", &mut self.warmup),
             ("duplicates", &mut self.duplicates),
             ("ranks_not_placed", &mut self.ranks_not_placed),
+            ("ranks_on_several_nodes", &mut self.ranks_on_several_nodes),
         ]
     }
 }

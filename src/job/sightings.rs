@@ -22,6 +22,8 @@ pub(super) struct Sightings {
     lookup: FxHashMap<(u32, u32), usize>,
     blocks: Vec<Block>,
     at_hand: usize,
+    /// The ranks of a run whose rows name more than one node.
+    moving: BTreeSet<(u32, u32)>,
 }
 
 #[derive(Debug)]
@@ -44,8 +46,12 @@ impl Sightings {
             return;
         };
         let named = |code: u32| names.get(code as usize);
+        let is_another = known.1 < UNNAMED && known.1 != node && named(known.1) != named(node);
         if known.1 >= UNNAMED || time > known.0 || (time == known.0 && named(node) > named(known.1)) {
             *known = (time, node);
+        }
+        if is_another {
+            self.moving.insert((run, rank));
         }
     }
 
@@ -58,6 +64,8 @@ impl Sightings {
                 self.note(run, rank, time, node, names);
             }
         }
+        let moving = batch.moving.iter().map(|&(run, rank)| (runs[run as usize], rank));
+        self.moving.extend(moving);
     }
 
     /// The ranks that were seen, ascending.
@@ -71,6 +79,14 @@ impl Sightings {
         ranks.sort_unstable();
         ranks.dedup();
         ranks
+    }
+
+    /// Ranks of which one of these runs has rows of more than one node: a machine that was exchanged without a new run's name, or
+    /// a damaged name.
+    pub fn on_several_nodes(&self, ranks: &[u32], runs: &BTreeSet<u32>) -> u64 {
+        let moving = self.moving.iter().filter(|(run, _)| runs.contains(run));
+        let moving: BTreeSet<u32> = moving.map(|&(_, rank)| rank).collect();
+        ranks.iter().filter(|rank| moving.contains(rank)).count() as u64
     }
 
     /// The latest node of each rank in some runs, as a code; `None` where they name none.
@@ -145,6 +161,15 @@ mod tests {
         assert_eq!(of(&[0]), [Some(1), Some(0), None], "of two at once the greater name");
         assert_eq!(of(&[1]), [Some(2), None, None]);
         assert_eq!(of(&[0, 1]), [Some(1), Some(0), None]);
+        let several = |ranks: &[u32], runs: &[u32]| seen.on_several_nodes(ranks, &runs.iter().copied().collect());
+        assert_eq!(
+            (
+                several(&[5, 40, 41], &[0, 1]),
+                several(&[5, 40], &[1]),
+                several(&[40], &[0])
+            ),
+            (2, 0, 1)
+        );
     }
 
     #[test]
@@ -157,5 +182,12 @@ mod tests {
         all.absorb(&batch, &[6], &[2, 0], &names.names);
         all.absorb(&Sightings::default(), &[], &[], &names.names);
         assert_eq!(all.nodes(&[3, 4], &[6].into(), &names), [Some(2), Some(0)]);
+        assert_eq!(all.on_several_nodes(&[3, 4], &[6].into()), 0);
+        let mut later = Sightings::default();
+        later.note(0, 3, 5, Some(1), &words);
+        later.note(0, 4, 1, Some(0), &words);
+        later.note(0, 4, 2, Some(1), &words);
+        all.absorb(&later, &[6], &[2, 0], &names.names);
+        assert_eq!(all.on_several_nodes(&[3, 4], &[6].into()), 2);
     }
 }

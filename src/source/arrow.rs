@@ -121,7 +121,7 @@ fn open_file(path: &Path, mut input: Input) -> Result<Blocks, SourceError> {
         description: block.meta_data_length,
         body: block.body_length,
     });
-    guarded(|| messages::check_file(input.get_ref(), places))
+    guarded(|| messages::check_file(input.get_ref(), &metadata.schema, &metadata.ipc_schema, places))
         .map_err(|reason| SourceError::corrupt(path, "the record batches", reason))?;
     input.rewind().map_err(SourceError::io(path))?;
     Ok(Blocks::File(Box::new(FileBlocks {

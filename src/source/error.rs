@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-use super::clickhouse::ServerError;
+use super::server_error::ServerError;
 
 /// A source that could not be read, or that holds nothing of what was asked for.
 ///

@@ -32,6 +32,7 @@ mod parquet;
 mod plain;
 mod rows;
 mod scan;
+mod server_error;
 mod thrift;
 pub mod timestamp;
 mod unread;

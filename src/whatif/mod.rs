@@ -8,6 +8,7 @@
 
 pub mod error;
 pub mod graph;
+pub mod model;
 pub mod question;
 pub mod replay;
 pub mod scenario;

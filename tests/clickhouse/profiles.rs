@@ -4,7 +4,7 @@ use crate::common::{Ran, Workdir, slow_rank_5};
 use crate::server::{Database, database};
 
 /// Settings of a profile, with the one that an error names.
-const PROFILES: [(&str, &str); 30] = [
+const PROFILES: [(&str, &str); 31] = [
     (
         "max_rows_to_read = 100, read_overflow_mode = 'break'",
         "read_overflow_mode",
@@ -61,6 +61,7 @@ const PROFILES: [(&str, &str); 30] = [
     ("prefer_column_name_to_alias = 1", "prefer_column_name_to_alias"),
     ("group_by_use_nulls = 1", "group_by_use_nulls"),
     ("use_query_cache = 1", "use_query_cache"),
+    ("wait_for_async_insert = 0", "wait_for_async_insert"),
     ("skip_unavailable_shards = 1", "skip_unavailable_shards"),
     (
         "max_rows_in_join = 1, join_overflow_mode = 'break'",

@@ -20,8 +20,9 @@ fn files_that_did_harm_do_no_more() {
         // What a file is called says what becomes of it.
         match name.split_once('-') {
             Some(("refused", _)) => assert!(matches!(found, Answer::Refused(_)), "{name}: {found:?}"),
+            Some(("told", _)) => assert!(found.names_rank_5() && found.doubts_a_node(), "{name}: {found:?}"),
             Some(("same", _)) => assert!(found.names_rank_5(), "{name}: {found:?}"),
-            _ => panic!("{name} begins neither with `refused-` nor with `same-`"),
+            _ => panic!("{name} begins with none of `refused-`, `told-` and `same-`"),
         }
     }
 }

@@ -43,6 +43,12 @@ impl Answer {
         self.verdict().is_some_and(|verdict| *verdict == without(clean))
     }
 
+    /// Whether it says that some rank has rows of more than one node.
+    pub fn doubts_a_node(&self) -> bool {
+        self.quality()
+            .is_some_and(|quality| quality[0]["ranks_on_several_nodes"].as_u64() > Some(0))
+    }
+
     pub fn names_rank_5(&self) -> bool {
         self.verdict()
             .is_some_and(|verdict| verdict["anomaly_ranks"] == serde_json::json!([5]))

@@ -68,6 +68,7 @@ pub fn screen(summary: &Summary, look: Look) -> String {
     shown.extend(machines(summary, free, look));
     shown.extend(well(summary));
     shown.extend(left_out_rows(summary));
+    shown.extend(nodes_in_doubt(summary));
     shown.iter().map(|paragraph| paragraph.text(look)).collect()
 }
 
@@ -340,6 +341,8 @@ fn left_out_rows(summary: &Summary) -> Option<Paragraph> {
         "outside_time",
         "outside_iterations",
         "rows_not_read",
+        // Told in words of its own.
+        "ranks_on_several_nodes",
     ];
     let counts: Vec<String> = summary
         .data_quality
@@ -349,6 +352,18 @@ fn left_out_rows(summary: &Summary) -> Option<Paragraph> {
         .map(|(name, count)| format!("{} {count}", name.replace('_', " ")))
         .collect();
     (!counts.is_empty()).then(|| Paragraph::new("data", format!("rows left out: {}", counts.join(", "))))
+}
+
+/// Whether the name of a node is to be trusted.
+fn nodes_in_doubt(summary: &Summary) -> Option<Paragraph> {
+    let ranks = summary.data_quality.ranks_on_several_nodes;
+    let rows = if ranks == 1 { "has rows" } else { "have rows" };
+    let words = format!(
+        "{} {rows} of more than one node in one run: the node of the latest row is named; look at the rows before a node is \
+         taken out",
+        words::number(ranks as usize, "rank")
+    );
+    (ranks > 0).then(|| Paragraph::new("data", words))
 }
 
 /// The lines for scripts: `key: value`, lists as JSON arrays.

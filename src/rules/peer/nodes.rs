@@ -19,6 +19,8 @@ constants! {
     LEAST_ROWS: usize = 2;
     /// Share of the node's excess that a rank of it must show.
     SHARE: f64 = 0.5;
+    /// Other nodes that tell what a node's middle usually shows, evenly spread over all.
+    OTHERS: usize = 64;
 }
 
 /// A node's fault without its short spells, if that lasts: single slow steps of several ranks meet by chance.
@@ -77,7 +79,12 @@ pub(super) fn told_by_their_node(
         else {
             continue;
         };
-        let steps = runs(&fault.slow);
+        // Of what is slow throughout, the steps that show it most are chosen for being slow.
+        let steps = if fault.lasting == Lasting::Throughout {
+            std::iter::once(0..own.factors.columns()).collect()
+        } else {
+            runs(&fault.slow)
+        };
         let over = |of_step: &dyn Fn(usize) -> f64| mean(steps.iter().cloned().flatten().map(of_step));
         let shown = over(&|step| nodes.row(node)[step]);
         let others = (0..on_node.len()).filter(|&other| other != node);
@@ -86,8 +93,21 @@ pub(super) fn told_by_their_node(
         let own_excess = on_node[node]
             .iter()
             .filter_map(|&row| own.verdicts.rows[row].fault.as_ref());
+        let accused = own_excess.clone().count();
         let largest = own_excess.map(|fault| fault.excess.excess).fold(0.0, f64::max);
         let without_fault = |row: &&usize| own.verdicts.rows[**row].fault.is_none();
+        // Where some are slow by themselves, the lower median is one of the rest, and one of fewer lies higher by chance: the middle of
+        // the rest must stand out as well.
+        let middle = |node: usize, step: usize| median(on_node[node].iter().map(|&row| about(row, step)));
+        let rest = |step: usize| median(on_node[node].iter().filter(without_fault).map(|&row| about(row, step)));
+        let every = on_node.len().div_ceil(OTHERS.get()).max(1);
+        let usual_middle = || {
+            let others = (0..on_node.len()).step_by(every).filter(|&other| other != node);
+            median(others.map(|other| over(&|step| middle(other, step))))
+        };
+        if accused > 0 && over(&rest) - usual_middle() <= fault.excess.threshold {
+            continue;
+        }
         for &row in on_node[node].iter().filter(without_fault) {
             let excess = over(&|step| about(row, step)) - usual;
             // Beside one far slower rank of the node the others may but wait for it.

@@ -200,11 +200,14 @@ fn named(known: &[InForce], wanted: &Overrides) -> String {
             .map_or(&[][..], |(_, limits)| limits)
     };
     let mut words = Vec::new();
+    let found = |setting: &str| known.iter().find(|(known, _)| known == setting);
     for (setting, _) in wanted {
-        for name in [*setting].into_iter().chain(limits(setting).iter().copied()) {
-            let found = known.iter().find(|(known, value)| known == name && value != "0");
-            words.extend(found.map(|(name, value)| format!("{name} = {value}")));
-        }
+        let of_mode = limits(setting).iter().filter_map(|limit| found(limit));
+        // A limit of 0 is none.
+        let named = found(setting)
+            .into_iter()
+            .chain(of_mode.filter(|(_, value)| value != "0"));
+        words.extend(named.map(|(name, value)| format!("{name} = {value}")));
     }
     words.join(", ")
 }
@@ -230,6 +233,14 @@ mod tests {
         assert!(harmful(&usual, &MODES, &USUAL).is_empty());
         let throwing = found(&[("read_overflow_mode", "throw"), ("max_rows_to_read", "9")]);
         assert!(harmful(&throwing, &MODES, &USUAL).is_empty());
+    }
+
+    #[test]
+    fn a_setting_that_is_off_is_named_as_well() {
+        let known = found(&[("wait_for_async_insert", "0"), ("readonly", "1")]);
+        let wanted = harmful(&known, &LEAF_MODES, &USUAL_OF_NEW);
+        assert_eq!(wanted, [("wait_for_async_insert", "1")]);
+        assert_eq!(named(&known, &wanted), "wait_for_async_insert = 0");
     }
 
     #[test]

@@ -9,18 +9,9 @@ mod collectives;
 mod transfers;
 
 use super::error::WhatIfError;
+pub use super::model::Model;
 use super::replay::{Builder, Program};
 use super::trace::{Kind, Op};
-
-/// Which edges the graph has.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Model {
-    /// Those that replay real traces best.
-    #[default]
-    Measured,
-    /// Those of the publication, for its numbers.
-    Published,
-}
 
 /// Shape of the job as far as the graph depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 
 use super::kind::Kind;
 use super::table::Op;
-use crate::whatif::graph::Model;
+use crate::whatif::model::Model;
 use crate::whatif::replay::Program;
 
 /// A transfer that is over this much before its rendezvous began was measured by clocks that do not agree: it counts

@@ -6,7 +6,7 @@ use super::fill::Fill;
 use super::kind::Kind;
 use super::table::{Op, OpTable, TraceQuality};
 use super::take_apart::{Step, length};
-use crate::whatif::graph::Model;
+use crate::whatif::model::Model;
 use crate::whatif::replay::{Durations, Program};
 
 /// Durations and transfers of all steps, to be replayed.
