@@ -55,6 +55,10 @@ pub fn run(args: &AnalyzeArgs) -> anyhow::Result<Exit> {
     if args.trace_view {
         report = report.with_trace_view(&job);
     }
+    if !args.machines.is_empty() {
+        progress.now("comparing machines");
+        report = super::machines::beside(report, &args.machines)?;
+    }
     let summary = &report.summary;
     // A verdict that can't be kept is told all the same: it may have taken an hour.
     let kept = request.folder.as_ref().map(|folder| {

@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use super::exit::ArgumentError;
 use super::stdout::tell;
-use crate::source::clickhouse::{Address, Secret, ServerSettings};
+use crate::source::clickhouse::{Address, MACHINE_TABLE, Secret, ServerSettings};
 
 /// Arguments of the connection, as typed.
 #[derive(Debug, Args)]
@@ -192,6 +192,15 @@ impl ClickHouseArgs {
             settings.retries = retries;
         }
         Ok(Some(settings))
+    }
+
+    /// The same for the table of hardware metrics: `--table` names it, else it has its usual name.
+    ///
+    /// # Errors
+    /// As [`Self::settings`].
+    pub(super) fn machine_settings(&self) -> Result<Option<ServerSettings>, ArgumentError> {
+        let table = self.table.as_deref().unwrap_or(MACHINE_TABLE).to_owned();
+        Ok(self.settings()?.map(|settings| ServerSettings { table, ..settings }))
     }
 
     /// The section of the configuration file, and the folder that its paths are relative to.

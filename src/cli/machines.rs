@@ -1,14 +1,17 @@
 //! `machines`: the faulty machine from hardware metrics.
 
+mod beside;
 mod detect;
 mod score;
 mod simulate;
 mod train;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
 
+pub(super) use self::beside::beside;
 use super::exit::Exit;
-use crate::machines::detect::Method;
+use crate::machines::method::Method;
 
 /// Arguments of `machines`, as typed.
 #[derive(Debug, Args)]
@@ -20,7 +23,7 @@ pub struct MachinesArgs {
 #[derive(Debug, Subcommand)]
 enum MachinesCommand {
     /// Name the machine that differs from its peers
-    Detect(detect::DetectArgs),
+    Detect(Box<detect::DetectArgs>),
     /// Hold verdicts on labelled or simulated tasks against the truth
     Score(score::ScoreArgs),
     /// Write simulated tasks with known faults
@@ -31,40 +34,13 @@ enum MachinesCommand {
     Order(train::OrderArgs),
 }
 
-/// How machines are compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum MethodName {
-    /// Levels over minutes of the denoised windows
-    LstmVae,
-    /// Levels over minutes of the samples
-    Raw,
-    /// Minder's letter: the same candidate window by window
-    Minder,
-    /// Minder on samples instead of reconstructions
-    MinderRaw,
-    /// Minder with Manhattan distances
-    Manhattan,
-    /// Minder with Chebyshev distances
-    Chebyshev,
-    /// Minder without continuity
-    NoContinuity,
-    /// Minder on moments, with the Mahalanobis distance
-    Mahalanobis,
-}
-
-impl MethodName {
-    fn method(self) -> Method {
-        match self {
-            Self::LstmVae => Method::LstmVae,
-            Self::Raw => Method::Raw,
-            Self::Minder => Method::Minder,
-            Self::MinderRaw => Method::MinderRaw,
-            Self::Manhattan => Method::Manhattan,
-            Self::Chebyshev => Method::Chebyshev,
-            Self::NoContinuity => Method::NoContinuity,
-            Self::Mahalanobis => Method::Mahalanobis,
-        }
-    }
+/// Reads the name of a method.
+fn methods() -> impl TypedValueParser<Value = Method> {
+    let value = |method: Method| PossibleValue::new(method.name()).help(method.about());
+    PossibleValuesParser::new(Method::ALL.map(value)).try_map(|name| {
+        Method::of_name(&name)
+            .ok_or_else(|| super::exit::ArgumentError::new("--method", format!("`{name}` is unknown")))
+    })
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::exit::Exit;
 use super::stdout::print;
-use crate::source::clickhouse::{DEFAULT_TABLE, Placement, statements};
+use crate::source::clickhouse::{DEFAULT_TABLE, MACHINE_TABLE, Placement, machine_statement, statements};
 
 /// Arguments of `schema`.
 #[derive(Debug, Args)]
@@ -16,8 +16,11 @@ pub struct SchemaArgs {
     #[arg(long, value_name = "NAME")]
     database: Option<String>,
     /// Table
-    #[arg(long, value_name = "NAME", default_value = DEFAULT_TABLE)]
+    #[arg(long, value_name = "NAME", default_value = DEFAULT_TABLE, default_value_if("machines", "true", MACHINE_TABLE))]
     table: String,
+    /// Print the table of hardware metrics that `machines detect` reads, on one server
+    #[arg(long, conflicts_with = "cluster")]
+    machines: bool,
 }
 
 /// Runs `schema`.
@@ -25,6 +28,10 @@ pub struct SchemaArgs {
 /// # Errors
 /// Standard output that can't be written.
 pub fn run(args: &SchemaArgs) -> anyhow::Result<Exit> {
+    if args.machines {
+        print(&(machine_statement(args.database.as_deref(), &args.table) + ";\n"))?;
+        return Ok(Exit::Success);
+    }
     let place = match &args.cluster {
         None => Placement::Single,
         Some(cluster) => Placement::Cluster(cluster.clone()),

@@ -50,6 +50,9 @@ pub struct SweepArgs {
     /// Time for all of them [default: none]
     #[arg(long, value_name = "TIME")]
     time_limit: Option<String>,
+    /// Hardware metrics of the machines, as `analyze --machines` reads them; of each job those with its id, in its time
+    #[arg(long, value_name = "FILE")]
+    machines: Vec<PathBuf>,
     /// Print a line for every job, not only for news: a fault that is new, other than in the sweep before, or gone, and
     /// what could not be analysed
     #[arg(long, alias = "verbose")]
@@ -128,7 +131,7 @@ pub fn run(args: &SweepArgs) -> anyhow::Result<Exit> {
     let handed_on = args.clickhouse.handed_on()?;
     let plan = Plan {
         jobs: &jobs,
-        arguments: &span_arguments(handed_on.flags, start, end),
+        arguments: &machine_arguments(span_arguments(handed_on.flags, start, end), &args.machines),
         input: &args.input.iter().map(|path| named(path)).collect::<Vec<_>>(),
         environment: &handed_on.environment,
         flags: &args.flags,
@@ -248,6 +251,14 @@ fn fault_in_words(result: &JobResult) -> String {
 fn span_arguments(mut arguments: Vec<OsString>, start: Option<Micros>, end: Option<Micros>) -> Vec<OsString> {
     for (flag, micros) in [("--start", start), ("--end", end)] {
         arguments.extend(micros.map(|micros| format!("{flag}={}", timestamp::format(micros)).into()));
+    }
+    arguments
+}
+
+/// The files of hardware metrics, for every job.
+fn machine_arguments(mut arguments: Vec<OsString>, files: &[PathBuf]) -> Vec<OsString> {
+    for file in files {
+        arguments.extend(["--machines".into(), named(file)]);
     }
     arguments
 }

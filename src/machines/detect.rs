@@ -3,12 +3,12 @@
 //! Metrics are asked one by one in the learned order; the first that names a machine decides. The others are judged
 //! too, to say what else the machine shows and which machines only they show.
 
-use std::fmt;
-
 use rayon::prelude::*;
 
 use super::align::{Grid, grid, period_ms};
 use super::error::MachinesError;
+use super::finding::finding;
+use super::method::Method;
 use super::model::Denoiser;
 use super::model::network::WINDOW;
 use super::model::store::Models;
@@ -17,88 +17,12 @@ use super::samples::{Metric, Task};
 use super::score::deviations::{Deviations, deviations};
 use super::score::levels;
 use super::score::moments::whitened_moments;
-use super::score::tails::{normal_score, normal_tail};
+use super::score::tails::normal_tail;
 use super::score::windows::{self, Distance, Vectors};
 use super::score::{MetricScores, quantile};
 use super::silent::{Stuck, silent, stuck};
-use super::verdict::{AlsoDifferent, Curve, Finding, Kind, Missing, SCHEMA_VERSION, SeenIn, Status, Verdict};
+use super::verdict::{AlsoDifferent, Finding, Kind, Missing, SCHEMA_VERSION, SeenIn, Status, Verdict};
 use crate::source::timestamp;
-
-/// How machines are compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Method {
-    /// Levels over minutes of the windows' reconstructions.
-    LstmVae,
-    /// Levels over minutes of the windows' means.
-    Raw,
-    /// Minder's letter: a candidate a window by Euclidean distances of reconstructions, kept for minutes.
-    Minder,
-    /// The same on the samples instead of reconstructions.
-    MinderRaw,
-    /// The same with Manhattan distances.
-    Manhattan,
-    /// The same with Chebyshev distances.
-    Chebyshev,
-    /// Minder without continuity: one window names.
-    NoContinuity,
-    /// Minder with moments and the Mahalanobis distance.
-    Mahalanobis,
-}
-
-impl Method {
-    /// All of them, the default first.
-    pub const ALL: [Self; 8] = [
-        Self::LstmVae,
-        Self::Raw,
-        Self::Minder,
-        Self::MinderRaw,
-        Self::Manhattan,
-        Self::Chebyshev,
-        Self::NoContinuity,
-        Self::Mahalanobis,
-    ];
-
-    /// Name on the command line.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::LstmVae => "lstm-vae",
-            Self::Raw => "raw",
-            Self::Minder => "minder",
-            Self::MinderRaw => "minder-raw",
-            Self::Manhattan => "manhattan",
-            Self::Chebyshev => "chebyshev",
-            Self::NoContinuity => "no-continuity",
-            Self::Mahalanobis => "mahalanobis",
-        }
-    }
-
-    /// Whether scores are levels, whose null distribution is known.
-    #[must_use]
-    pub fn is_levels(self) -> bool {
-        matches!(self, Self::LstmVae | Self::Raw)
-    }
-
-    /// Smallest score that names a machine in a task of so many machines and metrics.
-    ///
-    /// Levels: the score that chance gives to any machine in any metric with probability `false_alarms` at most. The
-    /// others have no known distribution: their thresholds are first guesses that nothing tuned, so they are there to compare with.
-    #[must_use]
-    pub fn threshold(self, machines: usize, metrics: usize, false_alarms: f64) -> f64 {
-        match self {
-            Self::LstmVae | Self::Raw => normal_score(false_alarms / (machines * metrics).max(1) as f64),
-            Self::Minder | Self::MinderRaw | Self::Manhattan | Self::Chebyshev => 2.0,
-            Self::NoContinuity => 20.0,
-            Self::Mahalanobis => 2.0,
-        }
-    }
-}
-
-impl fmt::Display for Method {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
 
 /// Three healthy tasks in a hundred, at most; noise that does not wander slowly gives far fewer.
 pub const FALSE_ALARMS: f64 = 0.03;
@@ -134,6 +58,8 @@ pub struct Detection {
     pub verdict: Verdict,
     /// Scores by metric, in the order in which they were asked.
     pub scores: Vec<JudgedMetric>,
+    /// What later metrics say of machines that the first one does not name: told, not blamed.
+    pub others: Vec<Finding>,
 }
 
 /// Scores of one metric.
@@ -145,9 +71,9 @@ pub struct JudgedMetric {
     pub slide_s: f32,
     /// The scores.
     pub scores: MetricScores,
-    values: Vec<Vec<f32>>,
-    deviations: Option<Deviations>,
-    stuck: Vec<Stuck>,
+    pub(super) values: Vec<Vec<f32>>,
+    pub(super) deviations: Option<Deviations>,
+    pub(super) stuck: Vec<Stuck>,
 }
 
 /// Judges a task.
@@ -183,6 +109,7 @@ pub fn detect(task: &Task, models: &Models, names: &Names, settings: Settings) -
         return Ok(Detection {
             verdict,
             scores: Vec::new(),
+            others: Vec::new(),
         });
     }
     let mut scores = Vec::new();
@@ -206,10 +133,18 @@ pub fn detect(task: &Task, models: &Models, names: &Names, settings: Settings) -
             "no metric has 3 machines with {:.0} s of samples, which a fault must last",
             settings.continuity_s
         ));
-        return Ok(Detection { verdict, scores });
+        return Ok(Detection {
+            verdict,
+            scores,
+            others: Vec::new(),
+        });
     }
-    name_machines(task, names, &scores, threshold, &mut verdict);
-    Ok(Detection { verdict, scores })
+    let others = name_machines(task, names, &scores, threshold, &mut verdict);
+    Ok(Detection {
+        verdict,
+        scores,
+        others,
+    })
 }
 
 fn blank(task: &Task, settings: Settings, threshold: f64) -> Verdict {
@@ -356,7 +291,14 @@ pub(super) fn limits(names: &Names, metric: &str, grid: &Grid) -> (f32, f32) {
     }
 }
 
-fn name_machines(task: &Task, names: &Names, scores: &[JudgedMetric], threshold: f64, verdict: &mut Verdict) {
+/// Fills the verdict; gives what is told of the other machines that differ.
+fn name_machines(
+    task: &Task,
+    names: &Names,
+    scores: &[JudgedMetric],
+    threshold: f64,
+    verdict: &mut Verdict,
+) -> Vec<Finding> {
     let named_by = |metric: &JudgedMetric| -> Vec<(usize, Kind)> {
         let different = metric
             .scores
@@ -375,7 +317,11 @@ fn name_machines(task: &Task, names: &Names, scores: &[JudgedMetric], threshold:
     let named: Vec<Vec<(usize, Kind)>> = scores.iter().map(named_by).collect();
     verdict.status = Status::Healthy;
     let Some(decides) = named.iter().position(|named| !named.is_empty()) else {
-        return;
+        return Vec::new();
+    };
+    let unit = |metric: &JudgedMetric| {
+        let known = names.known(&metric.name);
+        known.map(|known| known.unit.clone()).unwrap_or_default()
     };
     verdict.status = Status::Fault;
     let metric = &scores[decides];
@@ -392,13 +338,9 @@ fn name_machines(task: &Task, names: &Names, scores: &[JudgedMetric], threshold:
                 score: metric.scores.machines[node].score,
             })
             .collect();
-        let unit = names
-            .known(&metric.name)
-            .map(|known| known.unit.clone())
-            .unwrap_or_default();
         verdict
             .findings
-            .push(finding(task, metric, node, kind, threshold, unit, seen_in));
+            .push(finding(task, metric, node, kind, threshold, unit(metric), seen_in));
     }
     verdict
         .findings
@@ -409,134 +351,20 @@ fn name_machines(task: &Task, names: &Names, scores: &[JudgedMetric], threshold:
         .collect();
     verdict.anomaly_nodes.sort();
     verdict.cordon = verdict.anomaly_nodes.join(",");
+    let mut others = Vec::new();
     for (metric, named) in scores.iter().zip(&named).skip(decides + 1) {
-        for &(node, _) in named {
+        for &(node, kind) in named {
             if !verdict.anomaly_nodes.contains(&task.nodes[node]) {
                 verdict.also_different.push(AlsoDifferent {
                     node: task.nodes[node].clone(),
                     metric: metric.name.clone(),
                     score: metric.scores.machines[node].score,
                 });
+                others.push(finding(task, metric, node, kind, threshold, unit(metric), Vec::new()));
             }
         }
     }
-}
-
-fn finding(
-    task: &Task,
-    metric: &JudgedMetric,
-    node: usize,
-    kind: Kind,
-    threshold: f64,
-    unit: String,
-    seen_in: Vec<SeenIn>,
-) -> Finding {
-    let slide = f64::from(metric.slide_s);
-    let score = metric.scores.machines[node];
-    let stuck = metric
-        .stuck
-        .iter()
-        .find(|stuck| stuck.node == node && kind == Kind::Stuck);
-    let (from_ms, until_ms, score_value) = match stuck {
-        Some(stuck) => (stuck.from_ms, stuck.until_ms, stuck.surprise),
-        None => {
-            let (first, end) = match &metric.deviations {
-                Some(deviations) => extent(&deviations.smooth[node], score.first, score.end, score.deviation as f32),
-                None => (score.first, score.end),
-            };
-            let ms = |window: usize| ((window as f64 * slide * 1000.0) as i32).min(task.length_ms);
-            // The last window covers its samples too.
-            let end_ms = if end >= metric.values[node].len() {
-                task.length_ms
-            } else {
-                ms(end)
-            };
-            (ms(first), end_ms, score.score)
-        }
-    };
-    let window = |ms: i32| ((f64::from(ms) / 1000.0 / slide) as usize).min(metric.values[node].len());
-    let (first, end) = (window(from_ms), window(until_ms).max(window(from_ms) + 1));
-    let value = mean_between(&metric.values[node], first, end);
-    let middle = middles(&metric.values);
-    let peers = mean_between(&middle, first, end);
-    // Counted from the machine's own last sample: an exporter may be late.
-    let last = [task.length_ms - (2.0 * slide * 1000.0) as i32, task.length_ms - 15_000];
-    Finding {
-        node: task.nodes[node].clone(),
-        kind,
-        metric: metric.name.clone(),
-        unit,
-        direction: match stuck {
-            Some(_) => "constant",
-            None if value >= peers => "higher",
-            None => "lower",
-        },
-        since: clock(task, from_ms),
-        until: clock(task, until_ms),
-        seconds: f64::from(until_ms - from_ms) / 1000.0,
-        lasts_to_end: until_ms >= last[0].min(last[1]),
-        score: score_value,
-        threshold,
-        value: stuck.map_or(value, |stuck| f64::from(stuck.value)),
-        peers,
-        usual_difference: score.usual,
-        seen_in,
-        curve: curve(metric, node, &middle),
-    }
-}
-
-/// Widens a stretch while the deviation has the level's sign and half its size.
-fn extent(row: &[f32], mut first: usize, mut end: usize, deviation: f32) -> (usize, usize) {
-    let on = |value: f32| value * deviation.signum() >= 0.5 * deviation.abs();
-    while first > 0 && on(row[first - 1]) {
-        first -= 1;
-    }
-    // The stretch may begin before the fault did: it lasts in nearly all of it.
-    while first + 1 < end && !on(row[first]) {
-        first += 1;
-    }
-    while end < row.len() && on(row[end]) {
-        end += 1;
-    }
-    (first, end)
-}
-
-fn middles(values: &[Vec<f32>]) -> Vec<f32> {
-    let mut column = Vec::new();
-    (0..values.first().map_or(0, Vec::len))
-        .map(|window| {
-            column.clear();
-            column.extend(values.iter().map(|row| row[window]).filter(|value| !value.is_nan()));
-            super::score::median(&mut column)
-        })
-        .collect()
-}
-
-fn mean_between(row: &[f32], first: usize, end: usize) -> f64 {
-    let present = row[first.min(row.len())..end.min(row.len())]
-        .iter()
-        .filter(|value| !value.is_nan());
-    let (count, sum) = present.fold((0_u32, 0.0), |(count, sum), &value| (count + 1, sum + f64::from(value)));
-    if count == 0 { 0.0 } else { sum / f64::from(count) }
-}
-
-fn curve(metric: &JudgedMetric, node: usize, middle: &[f32]) -> Curve {
-    let present = |value: f32| (!value.is_nan()).then_some(value);
-    let extreme = |pick: fn(f32, f32) -> f32| {
-        (0..middle.len())
-            .map(|window| {
-                let others = metric.values.iter().enumerate().filter(|(other, _)| *other != node);
-                others.filter_map(|(_, row)| present(row[window])).reduce(pick)
-            })
-            .collect()
-    };
-    Curve {
-        every_seconds: f64::from(metric.slide_s),
-        machine: metric.values[node].iter().map(|&value| present(value)).collect(),
-        peers_median: middle.iter().map(|&value| present(value)).collect(),
-        peers_low: extreme(f32::min),
-        peers_high: extreme(f32::max),
-    }
+    others
 }
 
 /// A moment of the task as clock time.

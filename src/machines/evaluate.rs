@@ -12,7 +12,7 @@ use super::error::MachinesError;
 use super::input::read;
 use super::model::store::Models;
 use super::names::Names;
-use super::samples::{Series, Task};
+use super::samples::{Minutes, Task};
 use super::simulate::{Label, Plan, simulate};
 
 /// Four minutes of continuity and a window: shorter faults are not asked for.
@@ -50,6 +50,10 @@ pub struct Outcome {
     pub named: Vec<String>,
     /// The metric that named.
     pub metric: Option<String>,
+    /// Largest score of any machine in any metric.
+    pub score: f64,
+    /// The score that names.
+    pub needed: f64,
     /// Seconds from the fault's start to the first call that names its machine.
     pub delay_s: Option<f64>,
     /// Why there is no verdict.
@@ -203,7 +207,7 @@ pub fn score(
 fn judge(case: &Case, models: &Models, names: &Names, settings: Settings, min_z: f64, with_delay: bool) -> Outcome {
     let (name, label, task) = match case {
         Case::File(path, name, label) => {
-            let task = read(std::slice::from_ref(path), Some(name), Some(15.0), names);
+            let task = read(std::slice::from_ref(path), Some(name), Minutes::last(15.0), names);
             (name.clone(), label.clone(), task)
         }
         Case::Drawn(plan) => {
@@ -229,6 +233,8 @@ fn judge(case: &Case, models: &Models, names: &Names, settings: Settings, min_z:
         truth,
         named: Vec::new(),
         metric: None,
+        score: 0.0,
+        needed: 0.0,
         delay_s: None,
         failed: None,
     };
@@ -238,6 +244,9 @@ fn judge(case: &Case, models: &Models, names: &Names, settings: Settings, min_z:
         Ok((task, detection)) => {
             outcome.seconds = f64::from(task.length_ms) / 1000.0;
             outcome.metric = detection.verdict.findings.first().map(|finding| finding.metric.clone());
+            let scores = detection.scores.iter().flat_map(|metric| &metric.scores.machines);
+            outcome.score = scores.map(|machine| machine.score).fold(0.0, f64::max);
+            outcome.needed = detection.verdict.threshold;
             outcome.named = detection.verdict.anomaly_nodes;
             let hit = outcome.named.iter().any(|node| outcome.truth.contains(node));
             if let (true, true, Some(onset)) = (with_delay && hit, outcome.wanted, label.onset_s) {
@@ -253,7 +262,8 @@ fn delay(task: &Task, onset: f64, truth: &[String], models: &Models, names: &Nam
     let length = f64::from(task.length_ms) / 1000.0;
     let mut now = onset + f64::from(settings.continuity_s);
     loop {
-        let seen = cut(task, (now.min(length) * 1000.0) as i32);
+        let end = (now.min(length) * 1000.0) as i32;
+        let seen = task.part((end - CALL_WINDOW_MS).max(0), end);
         let detection = detect(&seen, models, names, settings).ok()?;
         if detection.verdict.anomaly_nodes.iter().any(|node| truth.contains(node)) {
             return Some(now.min(length) - onset);
@@ -265,32 +275,22 @@ fn delay(task: &Task, onset: f64, truth: &[String], models: &Models, names: &Nam
     }
 }
 
-/// The task as it was seen at a moment.
-fn cut(task: &Task, end_ms: i32) -> Task {
-    let from = (end_ms - CALL_WINDOW_MS).max(0);
-    let mut seen = Task {
-        start_ms: task.start_ms + i64::from(from),
-        length_ms: end_ms - from,
-        metrics: task.metrics.clone(),
-        ..task.clone()
-    };
-    for series in seen.metrics.iter_mut().flat_map(|metric| &mut metric.series) {
-        let first = series.times_ms.partition_point(|&time| time < from);
-        let last = series.times_ms.partition_point(|&time| time <= end_ms);
-        *series = Series {
-            times_ms: series.times_ms[first..last].iter().map(|time| time - from).collect(),
-            values: series.values[first..last].to_vec(),
-        };
-    }
-    seen
+/// What all drawn tasks share.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Drawn {
+    /// Healthy tasks only.
+    pub healthy: bool,
+    /// Machines of each; drawn when `None`.
+    pub machines: Option<usize>,
 }
 
 /// Draws of the suite by seed.
 #[must_use]
-pub fn suite(seeds: std::ops::RangeInclusive<u64>, healthy: bool) -> Vec<Case> {
+pub fn suite(seeds: std::ops::RangeInclusive<u64>, drawn: Drawn) -> Vec<Case> {
     let plan = |seed| Plan {
         seed,
-        fault: healthy.then(|| "healthy".to_owned()),
+        machines: drawn.machines,
+        fault: drawn.healthy.then(|| "healthy".to_owned()),
         ..Plan::default()
     };
     seeds.map(|seed| Case::Drawn(plan(seed))).collect()

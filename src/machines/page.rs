@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use serde::Serialize;
 
-use super::verdict::{Finding, Kind, Status, Verdict};
+use super::verdict::{Curve, Finding, Kind, Status, Verdict};
 use crate::page::{Scripts, page as framed, section};
 
 /// Findings with curves.
@@ -12,15 +12,15 @@ const CURVES: usize = 24;
 const POINTS: usize = 1_500;
 
 #[derive(Serialize)]
-struct Plots<'a> {
-    curves: Vec<Curve<'a>>,
+struct Plots {
+    curves: Vec<PlottedCurve>,
 }
 
-/// A machine's values beside the others'.
-#[derive(Serialize)]
-struct Curve<'a> {
-    name: &'a str,
-    start: &'a str,
+/// A machine's values beside the others', as `plots.js` draws them.
+#[derive(Debug, Clone, Serialize)]
+pub struct PlottedCurve {
+    name: String,
+    start: String,
     every: f64,
     machine: Vec<Option<f32>>,
     median: Vec<Option<f32>>,
@@ -37,7 +37,7 @@ pub fn page(verdict: &Verdict) -> Result<String, serde_json::Error> {
         .findings
         .iter()
         .take(CURVES)
-        .map(|finding| curve(verdict, finding))
+        .map(|finding| PlottedCurve::new(&finding.node, &verdict.start, &finding.curve))
         .collect();
     let data = serde_json::to_string(&Plots { curves })?;
     let title = format!("{}: {}", verdict.job, word(verdict.status));
@@ -52,29 +52,25 @@ fn word(status: Status) -> &'static str {
     }
 }
 
-fn curve<'a>(verdict: &'a Verdict, finding: &'a Finding) -> Curve<'a> {
-    let step = finding
-        .curve
-        .machine
-        .len()
-        .max(finding.curve.peers_median.len())
-        .div_ceil(POINTS)
-        .max(1);
-    let thin = |values: &[Option<f32>]| {
-        values
-            .iter()
-            .step_by(step)
-            .map(|value| value.filter(|value| value.is_finite()))
-            .collect()
-    };
-    Curve {
-        name: &finding.node,
-        start: &verdict.start,
-        every: finding.curve.every_seconds * step as f64,
-        machine: thin(&finding.curve.machine),
-        median: thin(&finding.curve.peers_median),
-        low: thin(&finding.curve.peers_low),
-        high: thin(&finding.curve.peers_high),
+impl PlottedCurve {
+    /// Thins a curve to what a page can show.
+    #[must_use]
+    pub fn new(node: &str, start: &str, curve: &Curve) -> Self {
+        let points = curve.machine.len().max(curve.peers_median.len());
+        let step = points.div_ceil(POINTS).max(1);
+        let thin = |values: &[Option<f32>]| {
+            let kept = values.iter().step_by(step);
+            kept.map(|value| value.filter(|value| value.is_finite())).collect()
+        };
+        Self {
+            name: node.to_owned(),
+            start: start.to_owned(),
+            every: curve.every_seconds * step as f64,
+            machine: thin(&curve.machine),
+            median: thin(&curve.peers_median),
+            low: thin(&curve.peers_low),
+            high: thin(&curve.peers_high),
+        }
     }
 }
 

@@ -57,10 +57,87 @@ pub struct Task {
     pub quality: Quality,
 }
 
+impl Task {
+    /// The task as it was between two moments, in milliseconds since its start, both ends included.
+    #[must_use]
+    pub fn part(&self, from_ms: i32, end_ms: i32) -> Self {
+        let part = |series: &Series| {
+            let first = series.times_ms.partition_point(|&time| time < from_ms);
+            let last = series.times_ms.partition_point(|&time| time <= end_ms).max(first);
+            Series {
+                times_ms: series.times_ms[first..last].iter().map(|time| time - from_ms).collect(),
+                values: series.values[first..last].to_vec(),
+            }
+        };
+        let metric = |metric: &Metric| Metric {
+            name: metric.name.clone(),
+            series: metric.series.iter().map(part).collect(),
+        };
+        Self {
+            job: self.job.clone(),
+            start_ms: self.start_ms + i64::from(from_ms),
+            length_ms: end_ms - from_ms,
+            nodes: self.nodes.clone(),
+            metrics: self.metrics.iter().map(metric).collect(),
+            quality: self.quality,
+        }
+    }
+
+    /// Keeps some machines only.
+    #[must_use]
+    pub fn of_machines(mut self, keep: &dyn Fn(&str) -> bool) -> Self {
+        let kept: Vec<bool> = self.nodes.iter().map(|node| keep(node)).collect();
+        for metric in &mut self.metrics {
+            let mut kept = kept.iter();
+            metric.series.retain(|_| kept.next().copied().unwrap_or(false));
+        }
+        let mut kept = kept.into_iter();
+        self.nodes.retain(|_| kept.next().unwrap_or(false));
+        self
+    }
+}
+
+/// Which samples are judged.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Minutes {
+    /// The last so many before the last sample; all when `None`.
+    pub last: Option<f64>,
+    /// Milliseconds since 1970 of the first moment.
+    pub from_ms: Option<i64>,
+    /// Milliseconds since 1970 of the last moment.
+    pub to_ms: Option<i64>,
+}
+
+impl Minutes {
+    /// The last so many.
+    #[must_use]
+    pub fn last(minutes: f64) -> Self {
+        Self {
+            last: Some(minutes),
+            ..Self::default()
+        }
+    }
+
+    /// All between two moments.
+    #[must_use]
+    pub fn between(from_ms: i64, to_ms: i64) -> Self {
+        Self {
+            last: None,
+            from_ms: Some(from_ms),
+            to_ms: Some(to_ms),
+        }
+    }
+
+    fn hold(self, time_ms: i64) -> bool {
+        self.from_ms.is_none_or(|from| time_ms >= from) && self.to_ms.is_none_or(|to| time_ms <= to)
+    }
+}
+
 /// Collects samples in any order.
 #[derive(Debug, Default)]
 pub struct Collector {
     job_wanted: Option<String>,
+    minutes: Minutes,
     jobs: Vec<String>,
     nodes: Vec<String>,
     node_of: FxHashMap<String, u32>,
@@ -76,17 +153,19 @@ pub struct Collector {
 impl Collector {
     /// Collects the samples of one job, or of the only one there is.
     #[must_use]
-    pub fn new(job: Option<&str>) -> Self {
+    pub fn new(job: Option<&str>, minutes: Minutes) -> Self {
         Self {
             job_wanted: job.map(str::to_owned),
+            minutes,
             ..Self::default()
         }
     }
 
-    /// Whether rows of this job are wanted; they are counted when not.
+    /// Whether rows of this job are wanted; they are counted when not. Rows without a job are of the one that is asked for.
     pub fn wants_job(&mut self, job: &str) -> bool {
         if let Some(wanted) = &self.job_wanted
             && wanted != job
+            && !job.is_empty()
         {
             self.quality.other_jobs += 1;
             return false;
@@ -125,6 +204,10 @@ impl Collector {
 
     /// Adds a sample.
     pub fn push(&mut self, series: u32, time_ms: i64, value: f64) {
+        if !self.minutes.hold(time_ms) {
+            self.quality.outside_window += 1;
+            return;
+        }
         let base = *self.base_ms.get_or_insert(time_ms);
         let value = value as f32;
         match i32::try_from(time_ms - base) {
@@ -139,11 +222,11 @@ impl Collector {
         }
     }
 
-    /// Sorts the samples, keeps the last `minutes` (all with `None`), and gives metrics their canonical names.
+    /// Sorts the samples, keeps the last minutes where so many are asked for, and gives metrics their canonical names.
     ///
     /// # Errors
     /// [`MachinesError::SeveralJobs`], or [`MachinesError::NoSamples`].
-    pub fn finish(mut self, minutes: Option<f64>, names: &Names) -> Result<Task, MachinesError> {
+    pub fn finish(mut self, names: &Names) -> Result<Task, MachinesError> {
         if self.job_wanted.is_none() && self.jobs.len() > 1 {
             self.jobs.sort();
             let mut first = self.jobs.iter().take(5).cloned().collect::<Vec<_>>().join(", ");
@@ -157,10 +240,13 @@ impl Collector {
         }
         let Some(base) = self.base_ms.filter(|_| self.quality.samples > 0) else {
             let of = self.job_wanted.map(|job| format!(" of job {job}")).unwrap_or_default();
-            let more = match self.quality.other_jobs {
+            let mut more = match self.quality.other_jobs {
                 0 => String::new(),
                 rows => format!("; {rows} rows are of other jobs"),
             };
+            if self.quality.outside_window > 0 {
+                more += &format!("; {} samples are of other times", self.quality.outside_window);
+            }
             return Err(MachinesError::NoSamples(format!(
                 "no machine metrics{of} in the files{more}"
             )));
@@ -168,7 +254,7 @@ impl Collector {
         let last = self.series.iter().flat_map(|series| series.times_ms.iter().max()).max();
         let first = self.series.iter().flat_map(|series| series.times_ms.iter().min()).min();
         let (last, mut first) = (last.copied().unwrap_or(0), first.copied().unwrap_or(0));
-        if let Some(minutes) = minutes {
+        if let Some(minutes) = self.minutes.last {
             let length = (minutes * 60_000.0).clamp(0.0, f64::from(i32::MAX)) as i32;
             first = first.max(last.saturating_sub(length));
         }

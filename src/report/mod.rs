@@ -17,6 +17,7 @@ mod folder;
 mod headline;
 mod job_folder;
 mod json;
+pub mod machines;
 mod page;
 mod picture;
 mod prometheus;

@@ -100,6 +100,13 @@ impl Report {
         }
     }
 
+    /// The job's nodes, each once, sorted.
+    #[must_use]
+    pub fn nodes(&self) -> Vec<&str> {
+        let nodes: BTreeSet<&str> = self.nodes.iter().map(String::as_str).collect();
+        nodes.into_iter().collect()
+    }
+
     /// Name of a window's folder in the result folder.
     pub(super) fn folder_name(&self) -> String {
         folder_name(&self.summary)

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::headline::{Headline, Known, headlines};
+use super::machines::MachineMetrics;
 use crate::features::TimerFate;
 use crate::job::{DataQuality, Job, Move, Run, StepTimes, Topology};
 use crate::rules::{RulesSettings, Verdict};
@@ -75,6 +76,9 @@ pub struct Summary {
     /// What the reader of the source noticed: what a log lacks, what was left out of it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// What hardware metrics say of the job's machines, where `--machines` gave some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machines: Option<MachineMetrics>,
     /// Where `--iterations auto` found several slow windows: each one's own summary; what stands beside is what they
     /// come to together.
     pub windows: Vec<Summary>,
@@ -323,6 +327,7 @@ impl Summary {
             votes: votes(job, verdict),
             data_quality: job.quality.clone(),
             notes: job.job_wide.notes.clone(),
+            machines: None,
             windows: Vec::new(),
         }
     }

@@ -10,6 +10,7 @@ mod answers;
 mod commands;
 mod faults;
 mod loads;
+mod machines;
 mod profiles;
 mod reduced;
 mod same;

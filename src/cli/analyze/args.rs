@@ -77,6 +77,10 @@ pub struct AnalyzeArgs {
     /// .prom); the file is replaced in one step
     #[arg(long, value_name = "FILE")]
     pub(super) prometheus: Option<PathBuf>,
+    /// Hardware metrics of the job's machines (files or folders as `machines detect` reads them; may be given several
+    /// times): tells which slow ranks they confirm. The status stays that of the timers
+    #[arg(long, value_name = "FILE")]
+    pub(super) machines: Vec<PathBuf>,
     /// Write trace.json too: the slowest and a typical iteration, for Perfetto or chrome://tracing
     #[arg(long, conflicts_with = "no_files")]
     pub(super) trace_view: bool,
@@ -222,6 +226,7 @@ impl AnalyzeArgs {
             ("--out", self.out.is_some()),
             ("--no-files", self.no_files),
             ("--prometheus", self.prometheus.is_some()),
+            ("--machines", !self.machines.is_empty()),
             ("--format", self.format != Format::Text),
         ];
         let own = given.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag);

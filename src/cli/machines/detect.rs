@@ -4,24 +4,31 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{Format, MethodName};
+use super::{Format, methods};
+use crate::cli::clickhouse::ClickHouseArgs;
 use crate::cli::exit::{ArgumentError, Exit};
 use crate::cli::progress::Progress;
+use crate::cli::source::notice;
 use crate::cli::stdout::print;
-use crate::machines::detect::{Method, Settings, detect};
+use crate::cli::values::moment;
+use crate::machines::detect::{Settings, detect};
 use crate::machines::files::write_folder;
-use crate::machines::input::read;
+use crate::machines::input::{of_server, read};
+use crate::machines::method::Method;
 use crate::machines::model::store::Models;
 use crate::machines::names::Names;
+use crate::machines::samples::{Minutes, Task};
 use crate::machines::text::text;
 use crate::machines::verdict::Status;
 use crate::report::WriteError;
+use crate::source::clickhouse::{MachineSamplesAsked, machine_samples};
 
 /// Arguments of `machines detect`, as typed.
 #[derive(Debug, Args)]
 pub struct DetectArgs {
-    /// Files or folders: .parquet, .csv, .ndjson (long or wide), Prometheus query_range .json
-    #[arg(value_name = "FILE", required = true)]
+    /// Files or folders: .parquet, .csv, .ndjson (long or wide), Prometheus query_range .json. Without any, the table
+    /// machine_metrics of a ClickHouse server is read
+    #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
     /// The job, where the files hold several
     #[arg(long, value_name = "ID")]
@@ -29,12 +36,18 @@ pub struct DetectArgs {
     /// Judge the last so many minutes; 0 judges everything
     #[arg(long, value_name = "N", default_value_t = 15.0)]
     minutes: f64,
+    /// Judge all from this time on instead: RFC 3339, "YYYY-MM-DD HH:MM:SS" (UTC) or epoch seconds
+    #[arg(long, visible_alias = "from", value_name = "TIME", allow_hyphen_values = true)]
+    start: Option<String>,
+    /// Leave out samples after this time
+    #[arg(long, visible_alias = "to", value_name = "TIME", allow_hyphen_values = true)]
+    end: Option<String>,
     /// How long a machine must differ, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 240.0)]
     continuity: f32,
     /// How machines are compared
-    #[arg(long, value_enum, default_value_t = MethodName::LstmVae)]
-    method: MethodName,
+    #[arg(long, value_parser = methods(), default_value_t = Method::LstmVae)]
+    method: Method,
     /// Probability that chance names a machine of a healthy task, at most
     #[arg(long, value_name = "P", default_value_t = crate::machines::detect::FALSE_ALARMS)]
     false_alarms: f64,
@@ -62,6 +75,8 @@ pub struct DetectArgs {
     /// Exit with 1 when a machine is named
     #[arg(long)]
     exit_code: bool,
+    #[command(flatten, next_help_heading = "ClickHouse")]
+    clickhouse: ClickHouseArgs,
 }
 
 /// Runs `machines detect`.
@@ -73,8 +88,7 @@ pub fn run(args: &DetectArgs) -> anyhow::Result<Exit> {
     let progress = Progress::counting("reading machine metrics", "metrics");
     let names = Names::load(args.names.as_deref())?;
     let models = args.models.as_deref().map_or_else(Models::shipped, Models::load)?;
-    let minutes = (args.minutes > 0.0).then_some(args.minutes);
-    let task = read(&args.files, args.job_id.as_deref(), minutes, &names)?;
+    let task = args.read(&names)?;
     progress.now("comparing machines");
     let detection = detect(&task, &models, &names, settings)?;
     drop(progress);
@@ -105,6 +119,35 @@ pub fn run(args: &DetectArgs) -> anyhow::Result<Exit> {
 }
 
 impl DetectArgs {
+    /// Reads files, or a server's table: there the window is cut on the server.
+    fn read(&self, names: &Names) -> anyhow::Result<Task> {
+        let (start, end) = (moment("--start", &self.start)?, moment("--end", &self.end)?);
+        let minutes = Minutes {
+            last: (self.minutes > 0.0 && start.is_none()).then_some(self.minutes),
+            from_ms: start.map(|micros| micros.div_euclid(1000)),
+            to_ms: end.map(|micros| micros.div_euclid(1000)),
+        };
+        let job = self.job_id.as_deref();
+        if !self.files.is_empty() {
+            if let Some(flag) = self.clickhouse.given() {
+                return Err(ArgumentError::new(flag, "files are read; it belongs to a server").into());
+            }
+            return Ok(read(&self.files, job, minutes, names)?);
+        }
+        let nothing =
+            "name files or folders, or a server with --clickhouse-url, CLICKHOUSE_URL or a configuration file";
+        let settings = self.clickhouse.machine_settings()?;
+        let settings = settings.ok_or_else(|| ArgumentError::new("FILE", nothing))?;
+        let asked = MachineSamplesAsked {
+            job: self.job_id.clone(),
+            from: start,
+            to: end,
+            last_seconds: minutes.last.map(|minutes| minutes * 60.0),
+        };
+        let series = machine_samples(settings, notice(), &asked)?;
+        Ok(of_server(&series, job, minutes, names)?)
+    }
+
     fn settings(&self) -> Result<Settings, ArgumentError> {
         if !(0.0..=1e6).contains(&self.minutes) {
             return Err(ArgumentError::new(
@@ -126,9 +169,8 @@ impl DetectArgs {
             let reason = format!("{} is no probability between 0 and 0.5", self.false_alarms);
             return Err(ArgumentError::new("--false-alarms", reason));
         }
-        let method: Method = self.method.method();
         Ok(Settings {
-            method,
+            method: self.method,
             continuity_s: self.continuity,
             false_alarms: self.false_alarms,
             threshold: self.threshold,

@@ -6,12 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use clap::Args;
 
-use super::{Format, MethodName, seeds};
+use super::{Format, methods, seeds};
 use crate::cli::exit::Exit;
 use crate::cli::progress::Progress;
 use crate::cli::stdout::print;
 use crate::machines::detect::Settings;
-use crate::machines::evaluate::{Score, cases_of, score, suite};
+use crate::machines::evaluate::{Drawn, Score, cases_of, score, suite};
+use crate::machines::method::Method;
 use crate::machines::model::store::Models;
 use crate::machines::names::Names;
 use crate::report::WriteError;
@@ -31,9 +32,12 @@ pub struct ScoreArgs {
     /// Draw healthy tasks only
     #[arg(long, conflicts_with = "folder")]
     healthy: bool,
+    /// Machines of each drawn task [default: drawn between 4 and 256]
+    #[arg(long, value_name = "N", conflicts_with = "folder")]
+    machines: Option<usize>,
     /// Methods, by commas
-    #[arg(long, value_enum, value_delimiter = ',', default_value = "lstm-vae")]
-    method: Vec<MethodName>,
+    #[arg(long, value_parser = methods(), value_delimiter = ',', default_value = "lstm-vae")]
+    method: Vec<Method>,
     /// Smallest score that names a machine [default: the method's own]
     #[arg(long, value_name = "SCORE")]
     threshold: Option<f64>,
@@ -66,7 +70,13 @@ pub fn run(args: &ScoreArgs) -> anyhow::Result<Exit> {
     let models = args.models.as_deref().map_or_else(Models::shipped, Models::load)?;
     let cases = match &args.folder {
         Some(folder) => cases_of(folder)?,
-        None => suite(seeds(&args.seeds)?, args.healthy),
+        None => suite(
+            seeds(&args.seeds)?,
+            Drawn {
+                healthy: args.healthy,
+                machines: args.machines,
+            },
+        ),
     };
     let progress = Progress::counting("scoring", "tasks");
     let done = AtomicU64::new(0);
@@ -74,9 +84,9 @@ pub fn run(args: &ScoreArgs) -> anyhow::Result<Exit> {
     let scores: Vec<Score> = args
         .method
         .iter()
-        .map(|method| {
+        .map(|&method| {
             let settings = Settings {
-                method: method.method(),
+                method,
                 threshold: args.threshold,
                 false_alarms: args.false_alarms.clamp(1e-12, 0.5),
                 ..Settings::default()
@@ -118,13 +128,15 @@ fn text(scores: &[Score], show: bool) -> String {
             if wrong || (outcome.wanted && !hit) || outcome.failed.is_some() {
                 let _ = writeln!(
                     out,
-                    "  {} ({}, {} machines): true {:?} named {:?} by {} {}",
+                    "  {} ({}, {} machines): true {:?} named {:?} by {} (score {:.2}, {:.2} is needed) {}",
                     outcome.name,
                     outcome.fault,
                     outcome.machines,
                     outcome.truth,
                     outcome.named,
                     outcome.metric.as_deref().unwrap_or("-"),
+                    outcome.score,
+                    outcome.needed,
                     outcome.failed.as_deref().unwrap_or_default()
                 );
             }

@@ -10,13 +10,15 @@ use crate::cli::exit::{ArgumentError, Exit};
 use crate::cli::progress::Progress;
 use crate::cli::stdout::{print, tell};
 use crate::machines::MachinesError;
-use crate::machines::detect::{Method, Settings, detect};
+use crate::machines::detect::{Settings, detect};
 use crate::machines::evaluate::{Case, cases_of};
 use crate::machines::input::read;
+use crate::machines::method::Method;
 use crate::machines::model::store::Models;
 use crate::machines::model::train::Training;
 use crate::machines::names::Names;
 use crate::machines::order::{order, rows_of};
+use crate::machines::samples::Minutes;
 use crate::machines::samples::Task;
 use crate::machines::simulate::{Label, Plan, simulate};
 use crate::machines::train::{self, train};
@@ -119,7 +121,7 @@ fn labelled(folder: Option<&Path>, simulated: Option<&str>, names: &Names) -> an
     let mut tasks = Vec::new();
     for case in cases_of(folder)? {
         if let Case::File(path, name, label) = case {
-            tasks.push((read(&[path], Some(&name), None, names)?, label));
+            tasks.push((read(&[path], Some(&name), Minutes::default(), names)?, label));
         }
     }
     Ok(tasks)

@@ -16,14 +16,15 @@ use std::path::{Path, PathBuf};
 
 use super::error::MachinesError;
 use super::names::Names;
-use super::samples::{Collector, Task};
+use super::samples::{Collector, Minutes, Task};
+use crate::source::clickhouse::MachineSeries;
 
 /// Reads the files of one task. Folders stand for the files in them that have a known ending.
 ///
 /// # Errors
 /// A file that can't be read or is not understood, several jobs without a choice, no samples.
-pub fn read(paths: &[PathBuf], job: Option<&str>, minutes: Option<f64>, names: &Names) -> Result<Task, MachinesError> {
-    let mut collector = Collector::new(job);
+pub fn read(paths: &[PathBuf], job: Option<&str>, minutes: Minutes, names: &Names) -> Result<Task, MachinesError> {
+    let mut collector = Collector::new(job, minutes);
     for path in &files(paths)? {
         match ending(path) {
             Some(Ending::Parquet) => parquet::read(path, &mut collector)?,
@@ -36,7 +37,31 @@ pub fn read(paths: &[PathBuf], job: Option<&str>, minutes: Option<f64>, names: &
             }
         }
     }
-    collector.finish(minutes, names)
+    collector.finish(names)
+}
+
+/// Takes the samples that a server sent for one task.
+///
+/// # Errors
+/// Several jobs without a choice, no samples.
+pub fn of_server(
+    series: &[MachineSeries],
+    job: Option<&str>,
+    minutes: Minutes,
+    names: &Names,
+) -> Result<Task, MachinesError> {
+    let mut collector = Collector::new(job, minutes);
+    for series in series {
+        if !collector.wants_job(&series.job_name) {
+            continue;
+        }
+        let (metric, node) = (collector.metric(&series.metric_name), collector.node(&series.node_name));
+        let place = collector.series(metric, node);
+        for (&time, &value) in series.times_ms.iter().zip(&series.readings) {
+            collector.push(place, time, value);
+        }
+    }
+    collector.finish(names)
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -4,7 +4,8 @@
 //! deviations from the machines' median of them. Stretches of the continuity (four minutes) and longer are judged:
 //!
 //! * It must be borne out by its *rest*: the smallest mean that is left of it when a burst is taken out of it anywhere. A
-//!   burst leaves noise there, a fault its level.
+//!   burst leaves noise there, a fault its level. The rest is held against what healthy levels of so much less time lie apart
+//!   by: chance that follows a burst needs no more than to be that large, on the share of machines that have one.
 //! * It must be different: large beside what the other machines' levels of the same length lie apart by ([`super::peers`]).
 //! * It must be new: as far, or nearly, from the machine's own level outside of the stretch. A machine that differs in the
 //!   whole window must do so `OLD_FACTOR` times as strongly: it may be built so.
@@ -32,8 +33,9 @@ const OLD_FACTOR: f64 = 2.5;
 const BUILT_SHARE: f64 = 0.01;
 /// A new deviation may fall short of the level by this factor: the reference is noisy too.
 const NEW_FACTOR: f64 = 1.5;
-/// What is left without a burst may fall short of the level by this factor: less time is noisier.
-const REST_FACTOR: f64 = 1.6;
+/// Share of the machines that have a burst in a metric and window that is long enough to carry a stretch: beside those, chance
+/// must make the rest. One machine in ten has one of 20 to 150 s; a third of them are that long.
+const BURST_CHANCE: f64 = 0.03;
 /// Where levels wander slowly, chance has more of them: the power of the memory that its tail is multiplied by. Chosen on
 /// the suite's tuning seeds and the public readings; the tests of this file hold that it is enough for simulated noise.
 const MEMORY_POWER: f64 = 8.0;
@@ -50,6 +52,40 @@ struct Judged {
     score: f64,
     mean: f32,
     usual: f64,
+}
+
+/// How far a machine is off in a stretch.
+#[derive(Debug, Clone, Copy)]
+struct Off {
+    /// In all of it.
+    whole: f64,
+    /// In what a burst would leave of it.
+    rest: f64,
+}
+
+impl Off {
+    fn times(self, factor: f64) -> Self {
+        Self {
+            whole: self.whole * factor,
+            rest: self.rest * factor,
+        }
+    }
+}
+
+/// What both are held against.
+#[derive(Debug, Clone, Copy)]
+struct Held {
+    whole: Spread,
+    rest: Spread,
+}
+
+impl Held {
+    fn plus(self, constant: f64) -> Self {
+        Self {
+            whole: self.whole.plus(constant),
+            rest: self.rest.plus(constant),
+        }
+    }
 }
 
 struct Levels<'a> {
@@ -172,10 +208,14 @@ impl<'a> Levels<'a> {
             .collect()
     }
 
-    /// The normal variable of the probability that a healthy machine is off by more in any of its stretches.
-    fn score(&self, off: f64, spread: Spread, memory: f64) -> f64 {
-        let tail = self.tests * memory.powf(MEMORY_POWER) * student_tail(off / spread.square.sqrt(), spread.freedom);
-        normal_score(tail.min(0.5)).max(0.0)
+    /// The normal variable of the probability that a healthy machine is off by more in any of its stretches, whether by
+    /// chance alone or by chance beside a burst.
+    fn score(&self, off: Off, held: &Held, memory: f64) -> f64 {
+        let chances = self.tests * memory.powf(MEMORY_POWER);
+        let tail = |off: f64, spread: Spread| student_tail(off / spread.square.sqrt(), spread.freedom);
+        let alone = chances * tail(off.whole, held.whole);
+        let beside_a_burst = BURST_CHANCE * chances * tail(off.rest, held.rest);
+        normal_score(alone.max(beside_a_burst).min(0.5)).max(0.0)
     }
 
     fn judge_stretch(&self, row: &Row<'_>, place: usize, peers: &Peers) -> Option<Judged> {
@@ -190,16 +230,24 @@ impl<'a> Levels<'a> {
         let sign = mean.signum();
         let size = f64::from(mean.abs());
         let rest = f64::from(row.weakest_rest(stretch, self.plan.burst, sign) - centre * sign);
-        let borne_out = size.min(REST_FACTOR * rest);
-        let built = self.score(borne_out / OLD_FACTOR, apart.plus(self.built * self.built), 1.0);
+        let held = Held {
+            whole: apart,
+            rest: peers.rest(place, stretch.length),
+        };
+        let off = Off { whole: size, rest };
+        let built = self.score(off.times(1.0 / OLD_FACTOR), &held.plus(self.built * self.built), 1.0);
         let reference = row.reference(stretch, mean, &self.plan).filter(|own| {
             let away = mean + centre - own;
             away * sign > 0.0 && row.lasts(stretch, *own, away)
         });
         let new = reference.map_or(0.0, |own| {
-            let off = f64::from((own - centre) * sign);
-            let away = (size - off).min(REST_FACTOR * (rest - off));
-            self.score(borne_out.min(NEW_FACTOR * away), apart, peers.memory)
+            let before = f64::from((own - centre) * sign);
+            let away = |now: f64| now.min(NEW_FACTOR * (now - before));
+            let off = Off {
+                whole: away(size),
+                rest: away(rest),
+            };
+            self.score(off, &held, peers.memory)
         });
         Some(Judged {
             score: built.max(new),

@@ -64,6 +64,8 @@ pub struct Shown {
     blocks: Vec<f32>,
     /// By stretch: its level.
     pub levels: Vec<Option<f32>>,
+    /// By length: its levels over as much time as a burst leaves of a stretch.
+    rests: Vec<Vec<f32>>,
 }
 
 impl Shown {
@@ -75,7 +77,13 @@ impl Shown {
         let usual = if usual.is_nan() { 0.0 } else { usual };
         let levels = plan.all.iter().map(|stretch| row.mean(stretch.start, stretch.end));
         let blocks = row.blocks.iter().filter(|block| !block.is_nan());
+        let rests = plan.lengths.iter().map(|&long| {
+            let rest = long - plan.burst;
+            let starts = (0..=row.values.len() - rest).step_by(plan.step);
+            starts.filter_map(|start| row.mean(start, start + rest)).collect()
+        });
         Self {
+            rests: rests.collect(),
             usual,
             blocks: blocks.map(|block| block - usual).collect(),
             levels: levels.collect(),
@@ -90,6 +98,8 @@ pub struct Peers {
     pub centres: Vec<f32>,
     /// By length: what a healthy machine's level lies off the centre by.
     apart: Vec<Spread>,
+    /// By length: the same of what a burst leaves of a stretch.
+    rest: Vec<Spread>,
     /// By stretch: the mean square that the peers show meanwhile.
     meanwhile: Vec<f64>,
     /// How much slower than chance levels wander: the variance of the shortest stretches beside what it would be if their
@@ -157,6 +167,17 @@ impl Peers {
                 Spread::sum([between, within], floor * floor)
             })
             .collect();
+        let rest = (plan.lengths.iter().enumerate()).map(|(length, &long)| {
+            let levels = peers.iter().flat_map(|shown| &shown.rests[length]);
+            let levels: Vec<f32> = levels.map(|level| level - usual_centre).collect();
+            let independent = (OVERLAP_GAIN * (windows as f64 / (long - plan.burst) as f64 - 1.0)).max(0.5);
+            let within = Spread {
+                square: (square(&levels) - between.square).max(0.0),
+                freedom: count * independent,
+            };
+            Spread::sum([between, within], floor * floor)
+        });
+        let rest = rest.collect();
         let meanwhile = (0..plan.all.len()).map(|place| {
             let levels: Vec<f32> = off_centre(place).collect();
             let present = levels.len() as f64;
@@ -164,6 +185,7 @@ impl Peers {
         });
         Self {
             apart,
+            rest,
             memory,
             meanwhile: meanwhile.collect(),
             machines: count,
@@ -175,6 +197,18 @@ impl Peers {
     #[must_use]
     pub fn apart(&self, place: usize, length: usize) -> Spread {
         let Spread { square, freedom } = self.apart[length];
+        Spread {
+            square: square.max(self.meanwhile[place]),
+            freedom: freedom.max(self.machines),
+        }
+    }
+}
+
+impl Peers {
+    /// What a healthy machine's level lies off the peers' centre by in what a burst leaves of a stretch.
+    #[must_use]
+    pub fn rest(&self, place: usize, length: usize) -> Spread {
+        let Spread { square, freedom } = self.rest[length];
         Spread {
             square: square.max(self.meanwhile[place]),
             freedom: freedom.max(self.machines),

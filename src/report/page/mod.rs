@@ -1,6 +1,7 @@
 //! `report.html`: the verdict as a page to look at.
 
 mod findings;
+mod machines;
 mod plots;
 mod quality;
 
@@ -57,6 +58,7 @@ fn body(report: &Report, plots: &Plots) -> Markup {
         ("votes", "Votes", votes(plots)),
         ("waits", "Who waits", waits(plots)),
         ("links", "Transfers", links(plots, summary)),
+        ("machines", "Machines", machines::machines(summary)),
         ("quality", "Data", Some(quality::quality(summary))),
     ];
     let shown: Vec<_> = sections

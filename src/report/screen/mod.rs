@@ -25,6 +25,8 @@ const FOR_SCRIPTS: usize = 5;
 const HIDDEN: f64 = 0.3;
 /// Timers told of a headline.
 const TIMERS: usize = 3;
+/// Metrics of machines told of a headline, and machines told besides.
+const MACHINES: usize = 3;
 
 /// The screen of a summary, without the lines for scripts.
 #[must_use]
@@ -46,7 +48,7 @@ pub fn screen(summary: &Summary, look: Look) -> String {
     for (place, (window, headline)) in parts.iter().enumerate() {
         // Every headline after it gets a line, up to three of them.
         let reserved = (parts.len() - place - 1).min(3);
-        let full = in_full(headline, *window);
+        let full = in_full(summary, headline, *window);
         let short = vec![full[0].clone()];
         let fits = |paragraphs: &[Paragraph]| lines(paragraphs, look) + reserved <= free;
         let chosen = if matters(headline) && fits(&full) {
@@ -63,6 +65,7 @@ pub fn screen(summary: &Summary, look: Look) -> String {
     if !left_out.is_empty() {
         shown.push(further(&left_out));
     }
+    shown.extend(machines(summary, free, look));
     shown.extend(well(summary));
     shown.extend(left_out_rows(summary));
     shown.extend(nodes_in_doubt(summary));
@@ -79,7 +82,7 @@ fn matters(headline: &Headline) -> bool {
 }
 
 /// A headline with everything that is known of it.
-fn in_full(headline: &Headline, window: Option<&Summary>) -> Vec<Paragraph> {
+fn in_full(summary: &Summary, headline: &Headline, window: Option<&Summary>) -> Vec<Paragraph> {
     let mut paragraphs = vec![Paragraph::new(tag(headline), headline.says.clone())];
     if let Some(when) = when(headline) {
         let inside = window.map_or(String::new(), |window| {
@@ -98,6 +101,14 @@ fn in_full(headline: &Headline, window: Option<&Summary>) -> Vec<Paragraph> {
     }
     if let Some(why) = why(headline) {
         paragraphs.push(Paragraph::new("why", why));
+    }
+    let confirmed: Vec<_> = summary.confirmed_on(&headline.nodes).collect();
+    for machine in confirmed.iter().take(MACHINES) {
+        paragraphs.push(Paragraph::new("metric", machine.says.clone()));
+    }
+    if confirmed.len() > MACHINES {
+        let more = confirmed.len() - MACHINES;
+        paragraphs.push(Paragraph::new("", format!("{more} further metrics in summary.txt")));
     }
     if let Some(also) = &headline.may_also_be {
         let tell = if headline.kind == FindingKind::OneOfGroup {
@@ -239,6 +250,30 @@ pub(super) fn why(headline: &Headline) -> Option<String> {
         parts.push(format!("{} of {} algorithms agree", headline.votes, headline.voters));
     }
     (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// Machines that differ in hardware metrics while no rank on them is slow, and what was compared.
+fn machines(summary: &Summary, mut free: usize, look: Look) -> Vec<Paragraph> {
+    let Some(metrics) = &summary.machines else {
+        return Vec::new();
+    };
+    let mut shown = vec![Paragraph::new("metric", metrics.compared())];
+    free = free.saturating_sub(lines(&shown, look));
+    let told: Vec<_> = metrics.unconfirmed().collect();
+    for (place, machine) in told.iter().enumerate() {
+        let paragraph = Paragraph::new("told", machine.says.clone());
+        let needed = paragraph.lines(look) + usize::from(place + 1 < told.len());
+        if needed > free || place == MACHINES {
+            shown.push(Paragraph::new(
+                "told",
+                format!("{} further in summary.txt", told.len() - place),
+            ));
+            break;
+        }
+        free -= paragraph.lines(look);
+        shown.push(paragraph);
+    }
+    shown
 }
 
 /// What did not find room.

@@ -125,6 +125,31 @@ fn lines_and_blocks(summary: &Summary) -> Result<String, WriteError> {
     for note in &summary.notes {
         line("note", note);
     }
+    if let Some(machines) = &summary.machines {
+        line("machine_metrics", &machines.compared());
+        line("machine_metrics_of", &machines.metrics.join(", "));
+        if machines.machines_of_others > 0 {
+            line(
+                "machines_left_out",
+                &format_args!("{} that are no nodes of the job", machines.machines_of_others),
+            );
+        }
+        for machine in &machines.different {
+            let key = if machine.confirmed {
+                "machine_confirmed"
+            } else {
+                "machine_told"
+            };
+            line(key, &machine.says);
+        }
+        for missing in &machines.missing {
+            let since = missing.last_sample.as_deref().unwrap_or("the start");
+            line("machine_silent", &format_args!("{} since {since}", missing.node));
+        }
+        for note in &machines.notes {
+            line("machine_note", note);
+        }
+    }
     if summary.windows.is_empty() {
         for finding in &summary.findings {
             out += &block(finding)?;

@@ -21,6 +21,7 @@ use self::steps::Steps;
 use self::strips::Strips;
 use self::votes::Votes;
 use self::waits::WaitBars;
+use crate::machines::page::PlottedCurve;
 use crate::report::report::Report;
 
 /// Rows of votes, waits and links.
@@ -38,6 +39,9 @@ pub(super) struct Plots {
     pub votes: Option<Votes>,
     pub waits: Option<WaitBars>,
     pub links: Option<Links>,
+    /// A machine beside the others, one for each that differs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub curves: Vec<PlottedCurve>,
 }
 
 impl Plots {
@@ -53,6 +57,7 @@ impl Plots {
             votes: votes::votes(report),
             waits: waits::waits(report),
             links: links::links(report),
+            curves: super::machines::curves(&report.summary),
         }
     }
 }
