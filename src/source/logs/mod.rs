@@ -21,6 +21,7 @@ mod reports;
 mod setup;
 mod sniff;
 mod steps;
+mod tail;
 
 use std::path::PathBuf;
 
@@ -31,6 +32,7 @@ use super::rows::Rows;
 use lines::Lines;
 use reading::Reading;
 pub(super) use sniff::{Sniffed, holds_a_log, sniff};
+pub use tail::LogTail;
 
 /// Opens logs that are read one after the other as parts of one job, or of several where their sizes differ.
 ///
