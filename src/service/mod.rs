@@ -18,7 +18,7 @@ pub mod health;
 pub mod http;
 pub mod known;
 mod openapi;
-mod page;
+pub mod page;
 mod prometheus;
 pub mod state;
 pub mod watched;
