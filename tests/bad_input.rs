@@ -100,11 +100,16 @@ fn a_wrong_type_of_values() {
     let workdir = Workdir::new();
     workdir.file(
         "a.csv",
-        "timestamp,job,metric_name,subname,rank,iteration,metric_values\n2026-01-01 00:00:00,j,megatron_timers,t,0,1,0.5\n",
+        "timestamp,job,metric_name,subname,rank,iteration,metric_values\n2026-01-01 00:00:00,j,megatron_timers,t,0,1,slow\n",
     );
-    refused(&workdir, &["a.csv"], 4, &["line 2", "`metric_values`", "no array"]);
+    refused(&workdir, &["a.csv"], 4, &["line 2", "`metric_values`", "nor an array"]);
     workdir.file("a.ndjson", row("j", "t", 0, 1, 0.5).replace("[0.5]", "\"slow\"") + "\n");
-    refused(&workdir, &["a.ndjson"], 4, &["line 1", "`metric_values`", "no array"]);
+    refused(
+        &workdir,
+        &["a.ndjson"],
+        4,
+        &["line 1", "`metric_values`", "nor an array"],
+    );
 }
 
 #[test]

@@ -285,3 +285,19 @@ fn numbers_of_the_rules_are_moved_one_by_one_and_put_back() {
         "{text}"
     );
 }
+
+#[test]
+fn the_suites_jobs_can_be_written_and_judged_from_their_files() {
+    let workdir = Workdir::new();
+    let suite = ["score", "--suite", "--seeds", "900", "--kinds", "gpu-slow,healthy"];
+    let text = workdir
+        .run(&[&suite[..], &["--write", "jobs"]].concat())
+        .succeeded()
+        .stdout;
+    assert_eq!(text, "2 jobs in jobs\n");
+    let exact = |args: &[&str]| {
+        let told = workdir.run(&[args, &["--format", "json"]].concat()).succeeded().json();
+        told["rules"][0]["total"]["exact"].clone()
+    };
+    assert_eq!(exact(&["score", "jobs"]), exact(&suite));
+}

@@ -7,7 +7,6 @@ use anyhow::Context;
 pub use self::args::AnalyzeArgs;
 use self::args::{Format, Request, RulesName};
 use super::exit::{ArgumentError, Exit};
-use super::progress::Progress;
 use super::source::Source;
 use super::stdout::{print, tell};
 use crate::job::{Job, JobError, Selection, SlowWindow, StepTimes, slow_windows};
@@ -30,8 +29,9 @@ pub fn run(args: &AnalyzeArgs) -> anyhow::Result<Exit> {
             .build_global()
             .with_context(|| format!("failed to start {threads} threads"))?;
     }
-    let progress = Progress::start("reading");
-    let source = Source::open(&args.input, &args.clickhouse)?.with_logs(&args.logs)?;
+    let source = Source::open(&args.input, &args.clickhouse)?;
+    let mut source = source.with_logs(&args.logs)?.with_reading(&args.reading)?;
+    let progress = source.progress();
     let job = source.load(&request.selection, request.reduction, &|rows| progress.rows(rows))?;
     let timers = job.timers.len();
     if args.rules == RulesName::Classic && timers > MOST_CLASSIC_TIMERS {

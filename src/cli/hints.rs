@@ -43,7 +43,13 @@ fn of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<&'static str> {
 
 fn of_source(error: &SourceError) -> Option<&'static str> {
     match error {
+        SourceError::NoRows(text) if text.contains("start-up iterations") => {
+            Some("--warmup 0 keeps them: short logs and traces have few others")
+        }
         SourceError::SeveralJobs(_) => Some("--job-id chooses"),
+        SourceError::MissingColumn { .. } | SourceError::DoubleColumn { .. } => {
+            Some("--column says what a column is called, as in --column node=hostname")
+        }
         SourceError::TooSparse { .. } => Some("--iterations, --start and --end narrow it"),
         SourceError::Server(error) => match &error.what {
             Failure::Refused { code, .. } => match code {

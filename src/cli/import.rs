@@ -7,7 +7,7 @@ use clap::Args;
 use super::exit::Exit;
 use super::export::check_free;
 use super::logs::LogArgs;
-use super::progress::Progress;
+use super::reading::{ReadingArgs, progress_of};
 use super::stdout::tell;
 use crate::building::Building;
 use crate::report::WriteError;
@@ -27,6 +27,8 @@ pub struct ImportArgs {
     force: bool,
     #[command(flatten, next_help_heading = "Logs")]
     logs: LogArgs,
+    #[command(flatten, next_help_heading = "Files")]
+    reading: ReadingArgs,
 }
 
 /// Runs `import`.
@@ -37,12 +39,13 @@ pub fn run(args: &ImportArgs) -> anyhow::Result<Exit> {
     check_free(&args.out, args.force)?;
     let mut found = discover(&args.input)?;
     args.logs.apply(&mut found)?;
+    args.reading.apply(&mut found)?;
     let folder = match args.out.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => std::path::Path::new("."),
     };
     let file = Building::file(folder).map_err(WriteError::io(folder))?;
-    let progress = Progress::start("reading");
+    let progress = progress_of(&mut found);
     let written = write_parquet(&found.files, file.path(), &|rows| progress.rows(rows))?;
     check_free(&args.out, args.force)?;
     file.put(&args.out, args.force).map_err(|error| match error.kind() {

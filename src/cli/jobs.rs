@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 
 use super::clickhouse::ClickHouseArgs;
 use super::exit::Exit;
-use super::progress::Progress;
+use super::reading::ReadingArgs;
 use super::source::Source;
 use super::stdout::print;
 use crate::contract::printable::{json_printable, on_one_line};
@@ -27,6 +27,8 @@ pub struct JobsArgs {
     format: Format,
     #[command(flatten, next_help_heading = "ClickHouse")]
     clickhouse: ClickHouseArgs,
+    #[command(flatten, next_help_heading = "Files")]
+    reading: ReadingArgs,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -42,8 +44,8 @@ enum Format {
 /// # Errors
 /// A source that fails or holds no row, standard output that can't be written.
 pub fn run(args: &JobsArgs) -> anyhow::Result<Exit> {
-    let progress = Progress::start("reading");
-    let source = Source::open(&args.input, &args.clickhouse)?;
+    let mut source = Source::open(&args.input, &args.clickhouse)?.with_reading(&args.reading)?;
+    let progress = source.progress();
     let jobs = source.jobs(&|rows| progress.rows(rows))?;
     drop(progress);
     if jobs.is_empty() {

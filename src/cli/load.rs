@@ -10,6 +10,7 @@ use rustc_hash::FxHasher;
 use super::clickhouse::ClickHouseArgs;
 use super::exit::Exit;
 use super::progress::Progress;
+use super::reading::ReadingArgs;
 use super::source::{notice, open_table, server};
 use super::stdout::tell;
 use crate::interrupt;
@@ -30,6 +31,8 @@ pub struct LoadArgs {
     cluster: Option<String>,
     #[command(flatten, next_help_heading = "ClickHouse")]
     clickhouse: ClickHouseArgs,
+    #[command(flatten, next_help_heading = "Files")]
+    reading: ReadingArgs,
 }
 
 /// Runs `load`.
@@ -37,7 +40,8 @@ pub struct LoadArgs {
 /// # Errors
 /// No server named, a server that fails, files that can't be read.
 pub fn run(args: &LoadArgs) -> anyhow::Result<Exit> {
-    let found = discover(&args.input)?;
+    let mut found = discover(&args.input)?;
+    args.reading.apply(&mut found)?;
     for path in &found.passed_over {
         tell(format_args!("passed over for its ending: {}", path.display()));
     }

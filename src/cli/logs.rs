@@ -46,7 +46,7 @@ impl LogArgs {
             ));
         }
         let map = Arc::new(map);
-        logs.for_each(|log| log.nodes = Some(Arc::clone(&map)));
+        logs.for_each(|log| log.options.nodes = Some(Arc::clone(&map)));
         Ok(())
     }
 

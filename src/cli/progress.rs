@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::source::BytesRead;
+
 /// Work that takes longer shows a sign of life.
 const LONG: Duration = Duration::from_secs(1);
 const BEAT: Duration = Duration::from_millis(200);
@@ -15,6 +17,8 @@ pub struct Progress {
     bar: ProgressBar,
     started: Instant,
     shown: AtomicBool,
+    /// What is shown instead of rows.
+    bytes: Option<BytesRead>,
 }
 
 impl Progress {
@@ -39,13 +43,31 @@ impl Progress {
             bar,
             started: Instant::now(),
             shown: AtomicBool::new(false),
+            bytes: None,
+        }
+    }
+
+    /// Starts with what is being done to so many bytes, of which a reader counts those that it has passed.
+    #[must_use]
+    pub fn of_bytes(doing: &'static str, total: u64, bytes: BytesRead) -> Self {
+        let bar = ProgressBar::new(total).with_message(doing);
+        let style = "{spinner} {msg} {wide_bar} {bytes} of {total_bytes} [{elapsed}]";
+        if let Ok(style) = ProgressStyle::with_template(style) {
+            bar.set_style(style);
+        }
+        bar.set_draw_target(ProgressDrawTarget::hidden());
+        Self {
+            bar,
+            started: Instant::now(),
+            shown: AtomicBool::new(false),
+            bytes: Some(bytes),
         }
     }
 
     /// Reports the rows, or what else is counted, passed so far.
     pub fn rows(&self, rows: u64) {
         self.show_when_long();
-        self.bar.set_position(rows);
+        self.bar.set_position(self.bytes.as_ref().map_or(rows, BytesRead::get));
     }
 
     fn show_when_long(&self) {

@@ -1,6 +1,6 @@
 //! `score`: verdicts on labelled jobs, held against the truth.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::Context;
@@ -13,8 +13,10 @@ use super::stdout::print;
 use super::values::algorithms;
 use crate::algos::Algorithm;
 use crate::evaluation::score::{
-    LabelledJobs, Report, ScoreError, labelled_jobs, run as score, sensitivity, sensitivity_text, suite_jobs, text,
+    LabelledJobs, Origin, Report, ScoreError, labelled_jobs, run as score, sensitivity, sensitivity_text, suite_jobs,
+    text,
 };
+use crate::evaluation::simulate::write_job;
 use crate::evaluation::suite::{Group, KINDS, Kind, NoiseLevel, kind_of};
 use crate::report::WriteError;
 use crate::rules::peer::Ablation;
@@ -64,6 +66,9 @@ pub struct ScoreArgs {
     /// memory meanwhile
     #[arg(long, conflicts_with_all = ["show", "fail_under"])]
     sensitivity: bool,
+    /// Write the suite's jobs to a folder, as `simulate` does, instead of judging them
+    #[arg(long, value_name = "DIR", requires = "suite", conflicts_with_all = ["sensitivity", "show", "fail_under"])]
+    write: Option<PathBuf>,
     /// List every job with a wrong answer, with the true and the given ranks and causes
     #[arg(long)]
     show: bool,
@@ -144,6 +149,9 @@ pub fn run(args: &ScoreArgs) -> anyhow::Result<Exit> {
     }
     let begin = Instant::now();
     let jobs = args.jobs()?;
+    if let Some(folder) = &args.write {
+        return write_jobs(&jobs, folder);
+    }
     if args.sensitivity {
         return args.print_sensitivity(&jobs, &algorithms);
     }
@@ -164,6 +172,20 @@ pub fn run(args: &ScoreArgs) -> anyhow::Result<Exit> {
     } else {
         Exit::BelowTarget
     })
+}
+
+/// Writes simulated jobs with their labels to a folder; those of the same names are replaced.
+fn write_jobs(jobs: &LabelledJobs, folder: &Path) -> anyhow::Result<Exit> {
+    let progress = Progress::counting("writing", "jobs");
+    for (done, case) in jobs.cases.iter().enumerate() {
+        if let Origin::Simulated(scenario) = &case.origin {
+            write_job(scenario, folder, true)?;
+        }
+        progress.rows(done as u64 + 1);
+    }
+    drop(progress);
+    print(&format!("{} jobs in {}\n", jobs.cases.len(), folder.display()))?;
+    Ok(Exit::Success)
 }
 
 /// One line of JSON.

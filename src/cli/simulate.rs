@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::exit::ArgumentError;
+use super::simulated_log::SimulatedLogArgs;
 use super::stdout::print;
 use crate::evaluation::simulate::conditions::AnyCondition;
 use crate::evaluation::simulate::faults::{
@@ -47,6 +48,9 @@ pub struct SimulateArgs {
     /// What is wrong
     #[command(flatten)]
     pub fault: FaultArgs,
+    /// The log
+    #[command(flatten)]
+    pub log: SimulatedLogArgs,
 }
 
 /// Parallelism and length of the job.
@@ -323,6 +327,7 @@ pub fn run(args: &SimulateArgs) -> anyhow::Result<()> {
         SimulateError::Write(error) => anyhow::Error::from(error),
         error @ SimulateError::Frame(_) => anyhow::Error::from(error),
     })?;
+    let log = args.log.write(&written.parquet, args.force)?;
     let label = &written.label;
     let network = if label.network_ranks.is_empty() {
         String::new()
@@ -341,6 +346,9 @@ pub fn run(args: &SimulateArgs) -> anyhow::Result<()> {
         label.cause,
         label.slow_ranks
     ))?;
+    if let Some(line) = log {
+        print(&line)?;
+    }
     Ok(())
 }
 

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use super::clickhouse::ClickHouseArgs;
 use super::exit::ArgumentError;
 use super::logs::LogArgs;
+use super::progress::Progress;
+use super::reading::{ReadingArgs, progress_of};
 use super::stdout::tell;
 use crate::job::{
     Job, JobEntry, JobError, JobsOfFiles, Reduction, Selection, list_jobs, list_jobs_with_files, list_table_jobs, load,
@@ -54,6 +56,27 @@ impl Source {
             (Self::Table(_), None) => {}
         }
         Ok(self)
+    }
+
+    /// Says how files are read.
+    ///
+    /// # Errors
+    /// Flags that make no sense, or that no file needs.
+    pub fn with_reading(mut self, reading: &ReadingArgs) -> Result<Self, ArgumentError> {
+        match (&mut self, reading.given()) {
+            (Self::Files(found), _) => reading.apply(found)?,
+            (Self::Table(_), Some(flag)) => return Err(ArgumentError::new(flag, "it belongs to files")),
+            (Self::Table(_), None) => {}
+        }
+        Ok(self)
+    }
+
+    /// A sign of life while it is read.
+    pub fn progress(&mut self) -> Progress {
+        match self {
+            Self::Files(found) => progress_of(found),
+            Self::Table(_) => Progress::start("reading"),
+        }
     }
 
     /// Reads the selected window of one job; of a server's work `reduction` says how much it does.

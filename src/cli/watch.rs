@@ -73,13 +73,13 @@ impl WatchArgs {
                 analyst.input = self.input.iter().map(|path| named(path)).collect();
                 analyst.arguments = self.logs.handed_on();
                 analyst.environment = Vec::new();
-                let nodes = found.files.iter().find_map(|file| file.nodes.clone());
+                let nodes = found.files.iter().find_map(|file| file.options.nodes.clone());
                 let input = self.input.clone();
                 // Files may come while it is watched.
                 let find = move || {
                     let mut files = discover(&input)?.files;
                     let logs = files.iter_mut().filter(|file| file.format == Format::Log);
-                    logs.for_each(|log| log.nodes.clone_from(&nodes));
+                    logs.for_each(|log| log.options.nodes.clone_from(&nodes));
                     Ok(files)
                 };
                 Ok((Box::new(GrowingFiles::new(Box::new(find))), analyst))

@@ -192,6 +192,10 @@ impl Scan for Collector<'_> {
     fn skipped(&mut self, part: &PartStatistics) {
         self.quality.rows_not_read += part.rows as u64;
     }
+
+    fn note(&mut self, note: String) {
+        self.notes.push(note);
+    }
 }
 
 impl Collector<'_> {

@@ -85,7 +85,13 @@ pub(super) fn all_of_text_array(text: &str) -> impl Iterator<Item = f64> {
         array => array.trim_start_matches('[').trim_end_matches(']'),
     };
     let number = |element: &str| element.trim().trim_matches(['"', '\'']).parse().unwrap_or(f64::NAN);
-    inner.split(',').filter(|_| !inner.trim().is_empty()).map(number)
+    // numpy writes blanks between the elements.
+    let commas = inner.contains(',');
+    let separates = move |letter: char| if commas { letter == ',' } else { letter.is_whitespace() };
+    let elements = inner.trim().split(separates);
+    elements
+        .filter(move |element| commas || !element.is_empty())
+        .map(number)
 }
 
 #[cfg(test)]
@@ -119,6 +125,8 @@ mod tests {
         let all = |text| all_of_text_array(text).collect::<Vec<f64>>();
         assert_eq!(all(" [1, 2.5,\"3\"] "), [1.0, 2.5, 3.0]);
         assert!(all("[]").is_empty() && all("[ ]").is_empty());
+        assert_eq!(all("[1.5 2]"), [1.5, 2.0]);
+        assert_eq!(all("0.5"), [0.5]);
         assert!(all("").is_empty() && all("null").is_empty());
         assert!(all("[1,null]")[1].is_nan() && all("[null]")[0].is_nan());
     }

@@ -2,7 +2,8 @@
 
 use std::fs::File;
 use std::io::{BufReader, Cursor, Read, Result as IoResult};
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use super::discover::SourceFile;
 use super::error::SourceError;
@@ -11,6 +12,41 @@ use super::error::SourceError;
 const MAGIC: usize = 6;
 /// Bytes of standard input that are looked at before it is read.
 const HEAD: usize = 1 << 16;
+
+/// Counts the bytes that are read of some files as they lie there, packed or not.
+#[derive(Debug, Default, Clone)]
+pub struct BytesRead(Arc<AtomicU64>);
+
+impl BytesRead {
+    /// Bytes so far.
+    #[must_use]
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// A counter is no part of what a file is.
+impl PartialEq for BytesRead {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for BytesRead {}
+
+/// Counts what passes.
+struct Counted<R> {
+    input: R,
+    bytes: BytesRead,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> IoResult<usize> {
+        let read = self.input.read(buffer)?;
+        self.bytes.0.fetch_add(read as u64, Ordering::Relaxed);
+        Ok(read)
+    }
+}
 
 /// What a file is packed with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,8 +117,9 @@ pub(super) fn open(file: &SourceFile) -> Result<Box<dyn Read + Send>, SourceErro
         let whole: Box<dyn Read + Send> = Box::new(Cursor::new(head).chain(std::io::stdin()));
         return plain(whole).map_err(io);
     }
-    let opened: Box<dyn Read + Send> = Box::new(File::open(&file.path).map_err(io)?);
-    plain(opened).map_err(io)
+    let input = File::open(&file.path).map_err(io)?;
+    let bytes = file.options.bytes.clone();
+    plain(Box::new(Counted { input, bytes })).map_err(io)
 }
 
 /// Unpacks an input, if it is packed.

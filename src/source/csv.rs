@@ -30,7 +30,11 @@ pub(super) fn open(file: &SourceFile, delimiter: u8, columns: Columns) -> Result
     if head.is_empty() {
         return Err(SourceError::Empty(path.to_owned()));
     }
-    let delimiter = delimiter_of(&head, delimiter);
+    let delimiter = delimiter_of(
+        &head,
+        delimiter,
+        file.options.names.given("metric_values").map(str::as_bytes),
+    );
     let input: Input = Box::new(Cursor::new(head).chain(input));
     let mut reader = csv::ReaderBuilder::new()
         .delimiter(delimiter)
@@ -40,22 +44,20 @@ pub(super) fn open(file: &SourceFile, delimiter: u8, columns: Columns) -> Result
         .headers()
         .map_err(|error| corrupt(path, "the header", &error))?
         .clone();
-    let twice = |column: &&str| header.iter().filter(|name| name.trim() == *column).count() > 1;
-    if let Some(column) = columns.known().find(twice) {
-        return Err(SourceError::DoubleColumn {
-            path: path.to_owned(),
-            column,
-        });
-    }
-    let position = |column: &str| header.iter().position(|name| name.trim() == column);
-    let mut required = [0; REQUIRED.len()];
-    for (slot, column) in required.iter_mut().zip(REQUIRED) {
-        *slot = position(column).ok_or_else(|| SourceError::MissingColumn {
-            path: path.to_owned(),
-            column,
-            found: header.iter().collect::<Vec<_>>().join(", "),
-        })?;
-    }
+    let there: Vec<&str> = header.iter().collect();
+    let places = match file.options.names.places(path, &there, columns) {
+        Ok(places) => places,
+        Err(SourceError::MissingColumn { .. }) if has_no_names(&there) => {
+            return Err(SourceError::WrongFormat {
+                path: path.to_owned(),
+                expected: "readable CSV or TSV",
+                advice: "its first line does not name the columns; write it with a header, as CSVWithNames".to_owned(),
+            });
+        }
+        Err(error) => return Err(error),
+    };
+    let position = |column: &str| places.of(column);
+    let required = REQUIRED.map(|column| position(column).unwrap_or_default());
     Ok(CsvBatches {
         file: file.clone(),
         columns,
@@ -64,6 +66,7 @@ pub(super) fn open(file: &SourceFile, delimiter: u8, columns: Columns) -> Result
         required,
         optional: OPTIONAL.map(position),
         stored: STORED.map(|column| position(column).filter(|_| columns.all())),
+        notes: places.notes.clone(),
         begun: false,
         last: None,
         done: false,
@@ -72,24 +75,33 @@ pub(super) fn open(file: &SourceFile, delimiter: u8, columns: Columns) -> Result
 
 type Input = Box<dyn Read + Send>;
 
+/// What the column of values is called.
+const VALUES: [&str; 4] = ["metric_values", "metric_value", "values", "value"];
 /// Bytes in which the delimiter shows.
 const HEAD: u64 = 1 << 14;
 
 /// The byte between the fields of a header: that of the file's name, unless another one tells its columns apart.
-fn delimiter_of(head: &[u8], named: u8) -> u8 {
+fn delimiter_of(head: &[u8], named: u8, named_values: Option<&[u8]>) -> u8 {
     let header = head.split(|&byte| byte == b'\n').next().unwrap_or_default();
     let tells = |delimiter: &u8| {
         let mut fields = header.split(|byte| byte == delimiter);
         fields.any(|field| {
             let name = field.trim_ascii();
             let quoted = name.strip_prefix(b"\"").and_then(|name| name.strip_suffix(b"\""));
-            quoted.unwrap_or(name) == b"metric_values"
+            let name = quoted.unwrap_or(name).to_ascii_lowercase();
+            VALUES.iter().any(|known| name == known.as_bytes())
+                || named_values.is_some_and(|named| name.eq_ignore_ascii_case(named))
         })
     };
     [named, b',', b'\t', b';', b'|']
         .into_iter()
         .find(tells)
         .unwrap_or(named)
+}
+
+/// Whether a header holds cells: one of them is a time or a number.
+fn has_no_names(header: &[&str]) -> bool {
+    header.iter().any(|name| timestamp::parse(name).is_some())
 }
 
 /// Whether a record holds the types that ClickHouse's `WithNamesAndTypes` writes below the names.
@@ -114,6 +126,8 @@ pub(super) struct CsvBatches {
     optional: [Option<usize>; OPTIONAL.len()],
     /// Positions of [`STORED`] in a record.
     stored: [Option<usize>; STORED.len()],
+    /// What is to be told with the first batch.
+    notes: Vec<String>,
     /// Whether a record was read.
     begun: bool,
     /// Where the last record began, if all of it is stored.
@@ -132,6 +146,7 @@ impl CsvBatches {
             rerun_uuid: column(rerun_uuid),
             cluster: column(cluster),
             attributes: column(attributes),
+            notes: std::mem::take(&mut self.notes),
             ..Rows::default()
         };
         let all = self.columns.all();
@@ -162,12 +177,22 @@ impl CsvBatches {
                 cell(position).map(unescaped)
             };
             let (name, subname) = (text(metric_name), text(subname));
-            rows.timestamp.push(cell(timestamp).and_then(timestamp::parse));
+            let (time, whole) = (cell(timestamp), [(rank, "rank"), (iteration, "iteration")]);
+            let read = time.and_then(timestamp::parse);
+            if let (None, Some(cell)) = (read, time) {
+                rows.unread.note("timestamp", cell);
+            }
+            rows.timestamp.push(read);
             rows.job.push(text(job).as_deref());
             rows.metric_name.push(name.as_deref());
             rows.subname.push(subname.as_deref());
-            rows.rank.push(cell(rank).and_then(integer_of_text));
-            rows.iteration.push(cell(iteration).and_then(integer_of_text));
+            for ((position, name), column) in whole.into_iter().zip([&mut rows.rank, &mut rows.iteration]) {
+                let read = cell(position).and_then(integer_of_text);
+                if let (None, Some(cell)) = (read, cell(position)) {
+                    rows.unread.note(name, cell);
+                }
+                column.push(read);
+            }
             let first = cell(values).map_or(Ok(None), first_of_text_array).map_err(|reason| {
                 let line = record.position().map_or(0, csv::Position::line);
                 SourceError::corrupt(&self.file.path, format!("line {line}, column `metric_values`"), reason)

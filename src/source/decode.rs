@@ -11,6 +11,7 @@ use polars_parquet::read::{BasicDecompressor, Filter, PageReader, column_iter_to
 use super::frame::Decoded;
 use super::guard::guarded;
 use super::pages;
+use super::plain::{plain, plain_type};
 use super::rows::TextColumn;
 
 /// The code of a dictionary's word that no cell had so far.
@@ -49,9 +50,17 @@ impl Decoder<'_> {
         let mut arrays = Vec::new();
         for group in 0..self.groups.len() {
             let damage = |reason| Damage { group, reason };
-            arrays.extend(self.arrays(group, field.clone()).map_err(damage)?);
+            let decoded = self.arrays(group, field.clone()).map_err(damage)?;
+            let decoded = decoded.into_iter().map(plain).collect::<Result<Vec<_>, _>>();
+            arrays.extend(decoded.map_err(|reason| damage(format!("column `{name}`: {reason}")))?);
         }
-        let series = guarded(|| Series::try_from((field, arrays)));
+        let mut field = field.clone();
+        field.dtype = match arrays.first() {
+            Some(array) => array.dtype().clone(),
+            None => plain_type(&field.dtype),
+        };
+        let series = guarded(|| Series::try_from((&field, arrays)));
+        let series = series.map_err(|reason| format!("column `{name}`: {reason}"));
         series
             .map(|series| Some(Decoded::Series(series)))
             .map_err(|reason| Damage { group: 0, reason })

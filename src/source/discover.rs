@@ -6,10 +6,13 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::compressed;
+use super::compressed::{self, BytesRead};
 use super::error::SourceError;
+use super::json::may_be_json;
+use super::kineto::is_trace;
 use super::logs::nodes::NodeMap;
 use super::logs::{Sniffed, holds_a_log, sniff};
+use super::names::ColumnNames;
 use walkdir::{DirEntry, WalkDir};
 
 /// How a file holds its rows.
@@ -28,6 +31,8 @@ pub enum Format {
     Arrow,
     /// What a training program printed.
     Log,
+    /// A rank's trace of PyTorch's profiler.
+    Trace,
 }
 
 /// One file to read; [`SourceFile::STDIN`] stands for standard input.
@@ -37,8 +42,21 @@ pub struct SourceFile {
     pub path: PathBuf,
     /// What it holds.
     pub format: Format,
+    /// What the user says of it.
+    pub options: ReadOptions,
+}
+
+/// What the user says of the files.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct ReadOptions {
     /// Which rank runs on which node, for logs, which don't say.
     pub nodes: Option<Arc<NodeMap>>,
+    /// What the columns are called.
+    pub names: Arc<ColumnNames>,
+    /// Whether a file that can't be read is left out, and told, instead of an error.
+    pub skip_broken: bool,
+    /// Counts what is read of files that are read from begin to end.
+    pub bytes: BytesRead,
 }
 
 impl SourceFile {
@@ -51,7 +69,7 @@ impl SourceFile {
         Self {
             path,
             format,
-            nodes: None,
+            options: ReadOptions::default(),
         }
     }
 
@@ -72,7 +90,7 @@ struct Known {
 }
 
 /// Every format: a row here, its [`Format`] and an arm in [`scan()`](super::scan()) make a new one.
-const FORMATS: [Known; 6] = [
+const FORMATS: [Known; 7] = [
     Known {
         format: Format::Parquet,
         endings: &["parquet", "pq"],
@@ -91,7 +109,7 @@ const FORMATS: [Known; 6] = [
     Known {
         format: Format::Ndjson,
         endings: &["ndjson", "jsonl"],
-        first_bytes: &[b"{"],
+        first_bytes: &[],
     },
     Known {
         format: Format::Arrow,
@@ -101,6 +119,11 @@ const FORMATS: [Known; 6] = [
     Known {
         format: Format::Log,
         endings: &["log", "out", "err"],
+        first_bytes: &[],
+    },
+    Known {
+        format: Format::Trace,
+        endings: &["json"],
         first_bytes: &[],
     },
 ];
@@ -165,6 +188,7 @@ pub fn discover(names: &[PathBuf]) -> Result<Discovered, SourceError> {
 fn add_named(path: &Path, found: &mut Discovered) -> Result<(), SourceError> {
     let format = match by_ending(path) {
         Some(Format::Log) => by_content(path, true)?,
+        Some(Format::Trace) => by_content(path, false)?,
         Some(format) => format,
         None => by_content(path, false)?,
     };
@@ -231,6 +255,7 @@ fn add_if_known(path: PathBuf, found: &mut Discovered) {
     match by_ending(&path) {
         Some(Format::Csv { delimiter }) if is_another_table(&path, delimiter) => found.passed_over.push(path),
         Some(Format::Log) if !is_a_log(&path) => found.passed_over.push(path),
+        Some(Format::Trace) if !is_a_trace(&path) => found.passed_over.push(path),
         Some(format) => found.files.push(SourceFile::new(path, format)),
         None => found.passed_over.push(path),
     }
@@ -259,7 +284,10 @@ fn is_another_table(path: &Path, delimiter: u8) -> bool {
     let Ok(header) = reader.byte_headers() else {
         return false;
     };
-    let names = |column: &str| header.iter().any(|name| name.trim_ascii() == column.as_bytes());
+    let names = |column: &str| {
+        let is = |name: &[u8]| name.trim_ascii().eq_ignore_ascii_case(column.as_bytes());
+        header.iter().any(is)
+    };
     !header.is_empty() && !names("metric_name") && !names("metric_values")
 }
 
@@ -292,13 +320,15 @@ fn by_content(path: &Path, log: bool) -> Result<Format, SourceError> {
         advice,
     };
     let begins = |known: &&Known| known.first_bytes.iter().any(|magic| bytes.starts_with(magic));
-    // A log may begin with the dictionary that a program prints first.
-    let known = FORMATS
-        .iter()
-        .find(begins)
-        .filter(|known| !(log && known.format == Format::Ndjson));
-    if let Some(known) = known {
+    if let Some(known) = FORMATS.iter().find(begins) {
         return Ok(known.format);
+    }
+    if is_trace(bytes) {
+        return Ok(Format::Trace);
+    }
+    // A log may begin with the dictionary that a program prints first.
+    if !log && may_be_json(bytes) {
+        return Ok(Format::Ndjson);
     }
     let unread = [(&b"ORC"[..], "Apache ORC"), (b"Obj\x01", "Apache Avro")];
     if let Some((_, name)) = unread.iter().find(|(magic, _)| bytes.starts_with(magic)) {
@@ -326,6 +356,12 @@ fn by_content(path: &Path, log: bool) -> Result<Format, SourceError> {
     }
 }
 
+/// Whether a file that nobody named is a trace of the profiler: other programs write JSON too.
+fn is_a_trace(path: &Path) -> bool {
+    let head = compressed::head(&SourceFile::new(path.to_owned(), Format::Trace), LOG_HEAD);
+    head.is_ok_and(|head| is_trace(&head.bytes))
+}
+
 /// Whether a file that nobody named is a log of a training program.
 fn is_a_log(path: &Path) -> bool {
     let head = compressed::head(&SourceFile::new(path.to_owned(), Format::Log), LOG_HEAD);
@@ -334,7 +370,7 @@ fn is_a_log(path: &Path) -> bool {
 
 /// The format of standard input by its first bytes.
 fn of_stdin(head: &[u8]) -> Format {
-    if head.trim_ascii_start().starts_with(b"{") || head.trim_ascii().is_empty() {
+    if may_be_json(head) || head.trim_ascii().is_empty() {
         return Format::Ndjson;
     }
     let header = head.split(|&byte| byte == b'\n').next().unwrap_or_default();

@@ -59,6 +59,18 @@ pub enum SourceError {
         /// The columns that are there.
         found: String,
     },
+    /// A column that the user has named, and that the file lacks.
+    #[error("{path}: there is no column `{name}` to be read as `{column}`; found {found}", path = path.display())]
+    UnknownName {
+        /// The file.
+        path: PathBuf,
+        /// The column of the contract.
+        column: &'static str,
+        /// What the user calls it.
+        name: String,
+        /// The columns that are there.
+        found: String,
+    },
     /// A column that the file has twice: which one is meant?
     #[error("{path}: column `{column}` is there twice", path = path.display())]
     DoubleColumn {

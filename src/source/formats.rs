@@ -18,15 +18,25 @@ const fn row(name: &'static str, known_by: &'static str, tells: &'static str) ->
 const ALL: &str = "everything: slow ranks, nodes, causes, costs";
 
 /// Every form that is read.
-pub const FORMATS: [FormatRow; 13] = [
+pub const FORMATS: [FormatRow; 16] = [
     row("Parquet", "PAR1, .parquet, .pq", ALL),
     row(
         "Arrow IPC, file and stream",
         "ARROW1 or a stream's mark, .arrow, .arrows, .ipc, .feather",
         ALL,
     ),
-    row("CSV, TSV", ".csv, .tsv", ALL),
+    row("CSV, TSV", ".csv, .tsv; a comma, tab, ; or | between the columns", ALL),
     row("NDJSON (JSONEachRow)", "{, .ndjson, .jsonl", ALL),
+    row(
+        "JSONCompactEachRowWithNames, JSONCompactEachRowWithNamesAndTypes",
+        "[ and a line of names",
+        ALL,
+    ),
+    row(
+        "JSON document: ClickHouse's JSON and JSONCompact, a list of objects, pandas' orient=\"split\"",
+        "{ or [",
+        ALL,
+    ),
     row(
         "Megatron-LM log, `times across ranks (ms)` with a line a rank",
         "its lines; .log, .out, .err or any name",
@@ -68,7 +78,12 @@ pub const FORMATS: [FormatRow; 13] = [
         "candidates: the ranks that it detected; no verdict of ours",
     ),
     row(
-        "gzip, Zstandard, xz, lzma, bzip2, LZ4 around a log, CSV, TSV or NDJSON",
+        "trace of PyTorch's profiler (Kineto), a file a rank",
+        "deviceProperties, distributedInfo or ProfilerStep; .json",
+        "ranks that compute slowly; nodes where the files are named after them; no transfers, no costs of waiting",
+    ),
+    row(
+        "gzip, Zstandard, xz, lzma, bzip2, LZ4 around a log, CSV, TSV or JSON",
         "their first bytes",
         "what is inside, read as it is unpacked",
     ),

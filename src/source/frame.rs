@@ -1,5 +1,6 @@
 //! From a Polars frame, with whatever column types the writer chose, to [`Rows`].
 
+use std::cell::RefCell;
 use std::path::Path;
 
 use polars::prelude::*;
@@ -12,36 +13,7 @@ use super::error::SourceError;
 use super::numbers::Numbers;
 use super::rows::{Rows, TextColumn, first_of_text_array, integer_of_text, whole};
 use super::timestamp::{self, Micros};
-use crate::contract::columns::REQUIRED;
-
-/// The columns to ask a file for.
-///
-/// # Errors
-/// A required column that the file lacks, with those that it has.
-pub(super) fn wanted_columns(path: &Path, there: &[&str], columns: Columns) -> Result<Vec<String>, SourceError> {
-    let known = columns.known();
-    if let Some(column) = known
-        .clone()
-        .find(|column| there.iter().filter(|name| *name == column).count() > 1)
-    {
-        return Err(SourceError::DoubleColumn {
-            path: path.to_owned(),
-            column,
-        });
-    }
-    if let Some(column) = REQUIRED.into_iter().find(|column| !there.contains(column)) {
-        let found = there.join(", ");
-        return Err(SourceError::MissingColumn {
-            path: path.to_owned(),
-            column,
-            found,
-        });
-    }
-    Ok(known
-        .filter(|column| there.contains(column))
-        .map(str::to_owned)
-        .collect())
-}
+use super::unread::UnreadCells;
 
 /// Where the columns of some rows come from.
 pub(super) trait ColumnSource {
@@ -101,7 +73,11 @@ pub(crate) fn rows_of(path: &Path, frame: &DataFrame, columns: Columns) -> Resul
 /// # Errors
 /// A column whose type can't stand for what the contract asks for, or that can't be decoded.
 pub(super) fn rows_from(path: &Path, source: &dyn ColumnSource, columns: Columns) -> Result<Rows, SourceError> {
-    let reader = Reader { path, source };
+    let reader = Reader {
+        path,
+        source,
+        unread: RefCell::default(),
+    };
     let (metric_name, subname) = (reader.text("metric_name")?, reader.text("subname")?);
     let keeps = KeepsLists::new(&metric_name, &subname);
     let any_keeps = columns.all() || keeps.any();
@@ -132,12 +108,14 @@ pub(super) fn rows_from(path: &Path, source: &dyn ColumnSource, columns: Columns
         value,
         calls,
         notes: Vec::new(),
+        unread: reader.unread.into_inner(),
     })
 }
 
 struct Reader<'a> {
     path: &'a Path,
     source: &'a dyn ColumnSource,
+    unread: RefCell<UnreadCells>,
 }
 
 impl Reader<'_> {
@@ -208,10 +186,16 @@ impl Reader<'_> {
         if kind.is_float() {
             let wide = self.cast(&series, column, &DataType::Float64)?;
             let cells = wide.f64().map_err(|_| self.wrong_type(column, kind, "an integer"))?;
-            return Ok(cells.iter().map(|cell| cell.and_then(whole)).collect());
+            let cells = cells
+                .iter()
+                .map(|cell| self.read(column, cell, |cell| whole(*cell), |cell| !cell.is_nan()));
+            return Ok(cells.collect());
         }
         if let Ok(cells) = series.str() {
-            return Ok(cells.iter().map(|cell| cell.and_then(integer_of_text)).collect());
+            let cells = cells
+                .iter()
+                .map(|cell| self.read(column, cell, |cell| integer_of_text(cell), |_| true));
+            return Ok(cells.collect());
         }
         Err(self.wrong_type(column, kind, "an integer"))
     }
@@ -227,7 +211,10 @@ impl Reader<'_> {
             DataType::Date => |days: i64| days.saturating_mul(86_400_000_000),
             DataType::String => {
                 let cells = series.str().map_err(|_| self.wrong_type(column, kind, EXPECTED))?;
-                return Ok(cells.iter().map(|cell| cell.and_then(timestamp::parse)).collect());
+                let cells = cells
+                    .iter()
+                    .map(|cell| self.read(column, cell, |cell| timestamp::parse(cell), |_| true));
+                return Ok(cells.collect());
             }
             kind if kind.is_primitive_numeric() => {
                 let wide = self.cast(&series, column, &DataType::Float64)?;
@@ -239,6 +226,22 @@ impl Reader<'_> {
         let ticks = self.cast(&series.to_physical_repr(), column, &DataType::Int64)?;
         let cells = ticks.i64().map_err(|_| self.wrong_type(column, kind, EXPECTED))?;
         Ok(numbers(cells, to_micros))
+    }
+
+    /// Reads a cell; one that is there and can't be read is noted.
+    fn read<C: std::fmt::Display, T>(
+        &self,
+        column: &'static str,
+        cell: Option<C>,
+        read: impl Fn(&C) -> Option<T>,
+        is_there: impl Fn(&C) -> bool,
+    ) -> Option<T> {
+        let cell = cell?;
+        let found = read(&cell);
+        if found.is_none() && is_there(&cell) {
+            self.unread.borrow_mut().note(column, &cell.to_string());
+        }
+        found
     }
 
     /// The first element of each list, and every element of the lists that a row `keeps`; of none without it.
@@ -295,6 +298,18 @@ impl Reader<'_> {
                     }
                 }
                 Ok((first, kept))
+            }
+            // A number in place of an array of one.
+            kind if kind.is_primitive_numeric() => {
+                let wide = self.cast(series, column, &DataType::Float64)?;
+                let cells = wide.f64().map_err(|_| self.wrong_type(column, kind, EXPECTED))?;
+                let mut kept = Lists::default();
+                for (row, cell) in cells.iter().enumerate() {
+                    if let Some(keeps) = keeps {
+                        kept.push(cell.filter(|_| keeps(row)));
+                    }
+                }
+                Ok((cells.iter().collect(), kept))
             }
             DataType::Null => Ok((std::iter::repeat_n(None, series.len()).collect(), Lists::default())),
             other => Err(self.wrong_type(column, other, EXPECTED)),
@@ -445,10 +460,10 @@ mod tests {
     fn a_wrong_type_names_the_column_and_what_was_found() {
         let time = Column::new("timestamp".into(), [0u32]);
         let rank = Column::new("rank".into(), [0i32]);
-        let frame = frame_with(time, rank, Column::new("metric_values".into(), [1.5f64]));
+        let frame = frame_with(time, rank, Column::new("metric_values".into(), [true]));
         let error = rows_of(Path::new("x.parquet"), &frame, Columns::Analysed)
             .expect_err("not an array")
             .to_string();
-        assert!(error.contains("`metric_values`") && error.contains("f64"), "{error}");
+        assert!(error.contains("`metric_values`") && error.contains("bool"), "{error}");
     }
 }

@@ -27,17 +27,39 @@ pub(crate) fn guarded<T, E: std::fmt::Display>(decode: impl FnOnce() -> Result<T
     let outcome = catch_unwind(AssertUnwindSafe(decode));
     GUARDED.set(before);
     match outcome {
-        Ok(result) => result.map_err(|error| one_line(&error.to_string())),
-        Err(panic) => Err(one_line(&message_of(panic.as_ref()))),
+        Ok(result) => result.map_err(|error| in_plain_words(&error.to_string())),
+        Err(panic) => Err(of_panic(panic.as_ref()).to_owned()),
     }
 }
 
-fn message_of(panic: &(dyn Any + Send)) -> String {
+/// What to say of a type that the decoders were not built for.
+const UNREAD_TYPE: &str = "it has a type that is not read; write it as text, numbers, arrays of numbers or DateTime";
+
+/// An error's words without what only the decoder's own developers can use: features of its build, names of its types.
+fn in_plain_words(error: &str) -> String {
+    let text = one_line(error);
+    let is_hint = |mark: &str| text.contains(mark);
+    if ["feature", "dtype-", "not implemented", "unimplemented"]
+        .into_iter()
+        .any(is_hint)
+    {
+        return UNREAD_TYPE.to_owned();
+    }
+    text
+}
+
+/// A panic's words are for developers; whether it was for a type or for damage is what a user can use.
+fn of_panic(panic: &(dyn Any + Send)) -> &'static str {
     let text = panic
         .downcast_ref::<&str>()
         .copied()
         .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    format!("the decoder gave up ({})", text.unwrap_or("no reason given"))
+    let of_type = ["feature", "dtype", "not implemented", "not supported"];
+    if text.is_some_and(|text| of_type.iter().any(|mark| text.contains(mark))) {
+        UNREAD_TYPE
+    } else {
+        "the decoder gave up: it is damaged, or of a kind that is not read"
+    }
 }
 
 fn one_line(text: &str) -> String {
@@ -51,7 +73,13 @@ mod tests {
     #[test]
     fn a_panic_becomes_a_message() {
         let outcome: Result<(), String> = guarded(|| -> Result<(), String> { panic!("page {} is odd", 3) });
-        assert_eq!(outcome, Err("the decoder gave up (page 3 is odd)".to_owned()));
+        assert!(outcome.is_err_and(|reason| reason.starts_with("the decoder gave up") && !reason.contains("odd")));
+        let outcome: Result<(), String> = guarded(|| -> Result<(), String> { panic!("activate dtype-{}", 7) });
+        assert_eq!(outcome, Err(UNREAD_TYPE.to_owned()));
+        assert_eq!(
+            guarded(|| Err::<(), _>("activate `dtype-array` feature")),
+            Err(UNREAD_TYPE.to_owned())
+        );
         assert_eq!(guarded(|| Err::<(), _>("two\nlines")), Err("two lines".to_owned()));
         assert_eq!(guarded(|| Ok::<_, String>(7)), Ok(7));
     }

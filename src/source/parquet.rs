@@ -15,8 +15,9 @@ use polars_parquet::parquet::statistics::Statistics;
 
 use super::columns::Columns;
 use super::decode::Decoder;
+use super::discover::SourceFile;
 use super::error::SourceError;
-use super::frame::{ColumnSource, Decoded, rows_from, wanted_columns};
+use super::frame::{ColumnSource, Decoded, rows_from};
 use super::guard::guarded;
 use super::rows::Rows;
 use super::scan::{Need, PartStatistics};
@@ -28,6 +29,9 @@ const SMALL_ROWS: usize = 1 << 16;
 /// that each slice decodes those of all before it too: they are to be few.
 const SLICE_ROWS: usize = 1 << 20;
 
+/// A column of the contract and its name in the file.
+type Named = (&'static str, String);
+
 /// Rows in a row that are worth reading: a slice of one row group, or some small ones together.
 #[derive(Debug)]
 pub(super) struct RowGroup {
@@ -36,9 +40,9 @@ pub(super) struct RowGroup {
     /// The row groups that it lies in.
     groups: Vec<RowGroupMetadata>,
     kind: Columns,
-    columns: Arc<Vec<String>>,
+    columns: Arc<Vec<Named>>,
     /// With a row of this metric in it, these columns are read instead.
-    unless_metric: Option<(&'static str, Arc<Vec<String>>)>,
+    unless_metric: Option<(&'static str, Arc<Vec<Named>>)>,
     /// Number of the first of the row groups.
     row_group: usize,
     /// First row, from the first of the row groups on.
@@ -46,6 +50,8 @@ pub(super) struct RowGroup {
     pub(super) rows: usize,
     /// What it decodes to, about.
     pub(super) bytes: usize,
+    /// What was noticed of the file, in its first part.
+    notes: Vec<String>,
 }
 
 /// Reads the footer and decides which row groups are read.
@@ -53,10 +59,11 @@ pub(super) struct RowGroup {
 /// # Errors
 /// A file that is empty, no Parquet, cut short, or lacks a column.
 pub(super) fn plan(
-    path: &Path,
+    source: &SourceFile,
     kind: Columns,
     need: &dyn Fn(&PartStatistics) -> Need,
 ) -> Result<(Vec<RowGroup>, Vec<PartStatistics>), SourceError> {
+    let path = source.path.as_path();
     let file = File::open(path).map_err(SourceError::io(path))?;
     check_marks(path, &file)?;
     let mut reader = ParquetReader::new(file);
@@ -72,15 +79,17 @@ pub(super) fn plan(
         return Err(SourceError::corrupt(path, "the footer", reason));
     }
     let names: Vec<&str> = schema.iter_names().map(|name| name.as_str()).collect();
-    let everything = wanted_columns(path, &names, kind)?;
-    let keys = everything.iter().filter(|column| *column != "metric_values");
+    let places = source.options.names.places(path, &names, kind)?;
+    let named = places.iter().map(|(column, place)| (column, names[place].to_owned()));
+    let everything: Vec<Named> = named.collect();
+    let keys = everything.iter().filter(|(column, _)| *column != "metric_values");
     let (keys, everything) = (Arc::new(keys.cloned().collect()), Arc::new(everything));
     check_places(&metadata, &everything).map_err(|reason| SourceError::corrupt(path, "the footer", reason))?;
 
     let path = Arc::new(path.to_owned());
     let (mut parts, mut skipped) = (Vec::<RowGroup>::new(), Vec::new());
     for (row_group, group) in metadata.row_groups.iter().enumerate() {
-        let statistics = statistics_of(group, &metadata);
+        let statistics = statistics_of(group, &metadata, &everything);
         let (columns, unless_metric) = match need(&statistics) {
             Need::Nothing => {
                 skipped.push(statistics);
@@ -92,7 +101,7 @@ pub(super) fn plan(
         };
         let bytes = match kind {
             Columns::Analysed => decoded_bytes(group, columns),
-            Columns::Stored => decoded_bytes(group, columns).max(bytes_of_values(group)),
+            Columns::Stored => decoded_bytes(group, columns).max(bytes_of_values(group, columns)),
         };
         let batch = match kind {
             Columns::Analysed => group
@@ -128,8 +137,12 @@ pub(super) fn plan(
                 first_row,
                 rows: batch.min(group.num_rows() - first_row),
                 bytes: bytes.div_ceil(group.num_rows().div_ceil(batch)),
+                notes: Vec::new(),
             });
         }
+    }
+    if let Some(first) = parts.first_mut() {
+        first.notes = places.notes;
     }
     Ok((parts, skipped))
 }
@@ -145,16 +158,19 @@ impl RowGroup {
     /// # Errors
     /// Pages that can't be decoded, a column of a wrong type.
     pub(super) fn read(&self) -> Result<Rows, SourceError> {
-        let rows = self.read_columns(&self.columns)?;
+        let mut rows = self.read_columns(&self.columns)?;
+        rows.notes.clone_from(&self.notes);
         match &self.unless_metric {
             Some((metric, columns)) if rows.metric_name.words.iter().any(|word| word == metric) => {
-                self.read_columns(columns)
+                let mut rows = self.read_columns(columns)?;
+                rows.notes.clone_from(&self.notes);
+                Ok(rows)
             }
             _ => Ok(rows),
         }
     }
 
-    fn read_columns(&self, columns: &[String]) -> Result<Rows, SourceError> {
+    fn read_columns(&self, columns: &[Named]) -> Result<Rows, SourceError> {
         let path = self.path.as_path();
         let mut file = File::open(path).map_err(SourceError::io(path))?;
         // Mapped for the time of a part only, so that what was read of a large file does not stay.
@@ -182,14 +198,14 @@ impl RowGroup {
 struct PartColumns<'a> {
     part: &'a RowGroup,
     decoder: Decoder<'a>,
-    columns: &'a [String],
+    columns: &'a [Named],
 }
 
 impl ColumnSource for PartColumns<'_> {
     fn column(&self, name: &str) -> Result<Option<Decoded>, SourceError> {
-        if !self.columns.iter().any(|column| column == name) {
+        let Some((_, name)) = self.columns.iter().find(|(column, _)| *column == name) else {
             return Ok(None);
-        }
+        };
         self.decoder.column(name).map_err(|damage| {
             let place = format!("row group {}", self.part.row_group + damage.group);
             SourceError::corrupt(self.part.path.as_path(), place, damage.reason)
@@ -197,7 +213,7 @@ impl ColumnSource for PartColumns<'_> {
     }
 
     fn names(&self) -> Vec<String> {
-        self.columns.to_vec()
+        self.columns.iter().map(|(_, name)| name.clone()).collect()
     }
 }
 
@@ -231,10 +247,10 @@ fn check_marks(path: &Path, file: &File) -> Result<(), SourceError> {
 }
 
 /// No byte belongs to two columns: a damaged place of one would read as another one's.
-fn check_places(metadata: &FileMetadata, columns: &[String]) -> Result<(), String> {
+fn check_places(metadata: &FileMetadata, columns: &[Named]) -> Result<(), String> {
     let mut places = Vec::new();
     for group in &metadata.row_groups {
-        for column in columns {
+        for (_, column) in columns {
             for chunk in group.columns_under_root_iter(column).into_iter().flatten() {
                 let bytes = guarded(|| Ok::<_, String>(chunk.byte_range()))?;
                 if bytes.start < bytes.end {
@@ -254,8 +270,10 @@ fn check_places(metadata: &FileMetadata, columns: &[String]) -> Result<(), Strin
 }
 
 /// Bytes of all the numbers of a row group, of which a dictionary makes few where they repeat.
-fn bytes_of_values(group: &RowGroupMetadata) -> usize {
-    let chunks = group.columns_under_root_iter("metric_values").into_iter().flatten();
+fn bytes_of_values(group: &RowGroupMetadata, columns: &[Named]) -> usize {
+    let column = columns.iter().find(|(column, _)| *column == "metric_values");
+    let chunks = column.and_then(|(_, name)| group.columns_under_root_iter(name));
+    let chunks = chunks.into_iter().flatten();
     let values: i64 = chunks.map(|chunk| chunk.num_values()).sum();
     usize::try_from(values)
         .unwrap_or_default()
@@ -263,18 +281,19 @@ fn bytes_of_values(group: &RowGroupMetadata) -> usize {
 }
 
 /// Bytes that the columns of a row group take uncompressed.
-fn decoded_bytes(group: &RowGroupMetadata, columns: &[String]) -> usize {
+fn decoded_bytes(group: &RowGroupMetadata, columns: &[Named]) -> usize {
     let chunks = columns
         .iter()
-        .filter_map(|column| group.columns_under_root_iter(column))
+        .filter_map(|(_, name)| group.columns_under_root_iter(name))
         .flatten();
     chunks
         .map(|chunk| usize::try_from(chunk.uncompressed_size()).unwrap_or_default())
         .sum()
 }
 
-fn statistics_of(group: &RowGroupMetadata, file: &FileMetadata) -> PartStatistics {
-    let column = |name: &str| {
+fn statistics_of(group: &RowGroupMetadata, file: &FileMetadata, columns: &[Named]) -> PartStatistics {
+    let column = |column: &str| {
+        let (_, name) = columns.iter().find(|(known, _)| *known == column)?;
         let chunk = group.columns_under_root_iter(name)?.next()?;
         let statistics = chunk.statistics(&file.footer_buf)?.ok()?;
         Some((chunk, statistics))

@@ -5,6 +5,7 @@ use rustc_hash::FxHashMap;
 use super::calls::Lists;
 use super::numbers::Numbers;
 use super::timestamp::Micros;
+use super::unread::UnreadCells;
 
 /// A text column as codes into the distinct words of this batch, in order of first appearance.
 #[derive(Debug, Default, Clone)]
@@ -94,7 +95,9 @@ pub struct Rows {
     pub cluster: Option<TextColumn>,
     /// What the writer told besides, JSON mostly; only where [`Columns::Stored`](super::Columns::Stored) are read.
     pub attributes: Option<TextColumn>,
-    /// What the reader noticed of its source, a sentence each; with the last batch.
+    /// Cells that are there and can't be read.
+    pub unread: UnreadCells,
+    /// What the reader noticed of its source, a sentence each; with one of its batches.
     pub notes: Vec<String>,
 }
 
@@ -185,18 +188,33 @@ pub fn first_of_text_array(text: &str) -> Result<Option<f64>, String> {
     if text.is_empty() || text == "null" {
         return Ok(None);
     }
-    let inner = text
-        .strip_prefix('[')
-        .and_then(|rest| rest.strip_suffix(']'))
-        .ok_or_else(|| format!("`{text}` is no array like [0.1,0.2]"))?;
-    let first = inner.split(',').next().unwrap_or_default().trim();
-    let first = first.trim_matches(['"', '\'']);
+    let inner = match text.strip_prefix('[') {
+        Some(rest) => rest
+            .strip_suffix(']')
+            .ok_or_else(|| format!("`{}` is no array like [0.1,0.2]", shortened(text)))?,
+        // A number in place of an array of one.
+        None => text,
+    };
+    // numpy writes blanks between the elements.
+    let first = inner
+        .split(|letter: char| letter == ',' || letter.is_whitespace())
+        .find(|element| !element.is_empty());
+    let first = first.unwrap_or_default().trim().trim_matches(['"', '\'']);
     match first {
-        "" | "null" | "NULL" => Ok(None),
+        "" | "null" | "NULL" | "None" => Ok(None),
         number => number
             .parse()
             .map(Some)
-            .map_err(|_| format!("`{number}` in `{text}` is no number")),
+            .map_err(|_| format!("`{}` is no number, nor an array like [0.1,0.2]", shortened(text))),
+    }
+}
+
+/// The begin of a text that may be long.
+fn shortened(text: &str) -> String {
+    const SHOWN: usize = 60;
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
     }
 }
 
@@ -235,7 +253,9 @@ mod tests {
         assert_eq!(first_of_text_array("[\"0.5\",1]"), Ok(Some(0.5)));
         assert_eq!(first_of_text_array("[1e999]"), Ok(Some(f64::INFINITY)));
         assert!(first_of_text_array("[nan]").is_ok_and(|value| value.is_some_and(f64::is_nan)));
-        assert!(first_of_text_array("0.25").is_err());
+        assert_eq!(first_of_text_array("0.25"), Ok(Some(0.25)));
+        assert_eq!(first_of_text_array("[0.5 1.25]"), Ok(Some(0.5)));
+        assert!(first_of_text_array("[0.25").is_err());
         assert!(first_of_text_array("[slow]").is_err());
     }
 }

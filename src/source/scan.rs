@@ -10,7 +10,8 @@ use super::error::SourceError;
 use super::guard::guarded;
 use super::rows::Rows;
 use super::timestamp::Micros;
-use super::{arrow, csv, logs, ndjson, parquet};
+use super::unread::UnreadCells;
+use super::{arrow, csv, json, kineto, logs, parquet};
 
 /// Decoded bytes that are read at once, over all threads; a single part may be larger.
 const BYTES_IN_FLIGHT: usize = 256 << 20;
@@ -90,6 +91,11 @@ pub trait Scan: Sync {
 
     /// Called for each part that was left unread because of [`Need::Nothing`].
     fn skipped(&mut self, part: &PartStatistics);
+
+    /// Called with what is to be told of a file beside its rows, a sentence.
+    fn note(&mut self, note: String) {
+        drop(note);
+    }
 }
 
 /// Reads the files one after the other through a scan.
@@ -100,39 +106,142 @@ pub trait Scan: Sync {
 /// # Errors
 /// The first file that can't be read, or what [`Scan::absorb`] refuses.
 pub fn scan<S: Scan>(files: &[SourceFile], scan: &mut S, progress: &dyn Fn(u64)) -> Result<(), SourceError> {
-    let mut passed = 0;
-    let columns = scan.columns();
-    for file in files {
+    let mut pass = Pass {
+        passed: 0,
+        unread: UnreadCells::default(),
+        progress,
+    };
+    let mut broken = Vec::new();
+    for file in files.iter().filter(|file| file.format != Format::Log) {
+        let before = pass.passed;
+        let outcome = pass.file(file, scan);
+        for note in std::mem::take(&mut pass.unread).notes(&file.path) {
+            scan.note(note);
+        }
+        match outcome {
+            Err(Stopped::File(error)) if file.options.skip_broken => {
+                let read = match pass.passed - before {
+                    0 => "nothing of it counts".to_owned(),
+                    rows => format!("the {rows} rows before that count, the rest does not"),
+                };
+                scan.note(format!("left out: {error}; {read}"));
+                broken.push(error);
+            }
+            other => other.map_err(Stopped::into_error)?,
+        }
+    }
+    // Nothing but broken files is no input.
+    if !broken.is_empty() && broken.len() == files.len() {
+        return Err(broken.swap_remove(0));
+    }
+    // Logs are parts of one job: which run a line is of shows from those before.
+    let logs: Vec<&SourceFile> = files.iter().filter(|file| file.format == Format::Log).collect();
+    if let Some(first) = logs.first() {
+        let batches = logs::open(&logs, scan.columns());
+        pass.drain(first, batches, scan).map_err(Stopped::into_error)?;
+    }
+    Ok(())
+}
+
+/// Why a pass ends before its end.
+enum Stopped {
+    /// The file can't be read.
+    File(SourceError),
+    /// The scan refuses what it was given.
+    Scan(SourceError),
+}
+
+impl Stopped {
+    fn into_error(self) -> SourceError {
+        match self {
+            Self::File(error) | Self::Scan(error) => error,
+        }
+    }
+}
+
+/// Where a pass over files is.
+struct Pass<'a> {
+    /// Rows so far.
+    passed: u64,
+    /// Of the file at hand.
+    unread: UnreadCells,
+    progress: &'a dyn Fn(u64),
+}
+
+impl Pass<'_> {
+    fn file<S: Scan>(&mut self, file: &SourceFile, scan: &mut S) -> Result<(), Stopped> {
+        let columns = scan.columns();
         match file.format {
             Format::Parquet => {
-                let (parts, skipped) = parquet::plan(&file.path, columns, &|part| scan.need(part))?;
+                let plan = parquet::plan(file, columns, &|part| scan.need(part));
+                let (parts, skipped) = plan.map_err(Stopped::File)?;
                 for part in &skipped {
                     scan.skipped(part);
-                    passed += part.rows as u64;
+                    self.passed += part.rows as u64;
                 }
                 for few in in_flight(&parts, 2 * columns.at_once()) {
                     let digests: Vec<_> = few
                         .par_iter()
                         .map(|part| digested(&file.path, scan, || part.read()))
                         .collect();
-                    absorb(scan, digests, &mut passed)?;
-                    progress(passed);
+                    self.absorb(scan, digests)?;
+                    (self.progress)(self.passed);
                 }
+                Ok(())
             }
             Format::Csv { delimiter } => {
-                drain(file, csv::open(file, delimiter, columns)?, scan, &mut passed, progress)?;
+                let batches = csv::open(file, delimiter, columns).map_err(Stopped::File)?;
+                self.drain(file, batches, scan)
             }
-            Format::Ndjson => drain(file, ndjson::open(file, columns)?, scan, &mut passed, progress)?,
-            Format::Arrow => drain(file, arrow::open(&file.path, columns)?, scan, &mut passed, progress)?,
-            Format::Log => {}
+            Format::Ndjson => self.drain(file, json::open(file, columns).map_err(Stopped::File)?, scan),
+            Format::Arrow => self.drain(file, arrow::open(file, columns).map_err(Stopped::File)?, scan),
+            Format::Trace => self.drain(file, kineto::open(file, columns).map_err(Stopped::File)?, scan),
+            Format::Log => Ok(()),
         }
     }
-    // Logs are parts of one job: which run a line is of shows from those before.
-    let logs: Vec<&SourceFile> = files.iter().filter(|file| file.format == Format::Log).collect();
-    if let Some(first) = logs.first() {
-        drain(first, logs::open(&logs, columns)?, scan, &mut passed, progress)?;
+
+    /// Feeds the batches of a sequential reader to the scan, digesting as many at once as there are threads.
+    fn drain<S: Scan>(
+        &mut self,
+        file: &SourceFile,
+        mut batches: impl Iterator<Item = Result<Rows, SourceError>>,
+        scan: &mut S,
+    ) -> Result<(), Stopped> {
+        let at_once = scan.columns().at_once();
+        loop {
+            let few: Vec<_> = batches.by_ref().take(at_once).collect();
+            if few.is_empty() {
+                return Ok(());
+            }
+            let digests: Vec<_> = few
+                .into_par_iter()
+                .map(|rows| digested(&file.path, scan, || rows))
+                .collect();
+            self.absorb(scan, digests)?;
+            (self.progress)(self.passed);
+        }
     }
-    Ok(())
+
+    fn absorb<S: Scan>(
+        &mut self,
+        scan: &mut S,
+        digests: Vec<Result<Digested<S::Digest>, SourceError>>,
+    ) -> Result<(), Stopped> {
+        for digest in digests {
+            let digest = digest.map_err(Stopped::File)?;
+            self.passed += digest.rows as u64;
+            self.unread.merge(digest.unread);
+            scan.absorb(digest.digest).map_err(Stopped::Scan)?;
+        }
+        Ok(())
+    }
+}
+
+/// What a batch leaves behind.
+struct Digested<D> {
+    rows: usize,
+    unread: UnreadCells,
+    digest: D,
 }
 
 /// Cuts the parts into runs of at most `count` that together decode to about [`BYTES_IN_FLIGHT`].
@@ -150,54 +259,22 @@ fn in_flight(mut parts: &[parquet::RowGroup], count: usize) -> impl Iterator<Ite
     })
 }
 
-/// Feeds the batches of a sequential reader to the scan, digesting as many at once as there are threads.
-fn drain<S: Scan>(
-    file: &SourceFile,
-    mut batches: impl Iterator<Item = Result<Rows, SourceError>>,
-    scan: &mut S,
-    passed: &mut u64,
-    progress: &dyn Fn(u64),
-) -> Result<(), SourceError> {
-    let at_once = scan.columns().at_once();
-    loop {
-        let few: Vec<_> = batches.by_ref().take(at_once).collect();
-        if few.is_empty() {
-            return Ok(());
-        }
-        let digests: Vec<_> = few
-            .into_par_iter()
-            .map(|rows| digested(&file.path, scan, || rows))
-            .collect();
-        absorb(scan, digests, passed)?;
-        progress(*passed);
-    }
-}
-
 /// Makes a batch and digests it, all of it guarded: what a damaged file decodes to need not fit together.
 fn digested<S: Scan>(
     path: &Path,
     scan: &S,
     read: impl FnOnce() -> Result<Rows, SourceError>,
-) -> Result<(usize, S::Digest), SourceError> {
+) -> Result<Digested<S::Digest>, SourceError> {
     let damaged = |reason: String| SourceError::corrupt(path, "its rows", reason);
     guarded(|| {
-        Ok::<_, String>(read().and_then(|rows| {
+        Ok::<_, String>(read().and_then(|mut rows| {
             rows.check_even().map_err(damaged)?;
-            Ok((rows.len(), scan.digest(rows)))
+            Ok(Digested {
+                rows: rows.len(),
+                unread: std::mem::take(&mut rows.unread),
+                digest: scan.digest(rows),
+            })
         }))
     })
     .unwrap_or_else(|reason| Err(damaged(reason)))
-}
-
-fn absorb<S: Scan>(
-    scan: &mut S,
-    digests: Vec<Result<(usize, S::Digest), SourceError>>,
-    passed: &mut u64,
-) -> Result<(), SourceError> {
-    for digest in digests {
-        let (rows, digest) = digest?;
-        *passed += rows as u64;
-        scan.absorb(digest)?;
-    }
-    Ok(())
 }

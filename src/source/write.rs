@@ -81,6 +81,10 @@ impl Scan for Writing {
     }
 
     fn skipped(&mut self, _part: &PartStatistics) {}
+
+    fn note(&mut self, note: String) {
+        self.written.notes.push(note);
+    }
 }
 
 /// A batch as a frame with the columns of the contract.

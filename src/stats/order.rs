@@ -53,7 +53,7 @@ pub fn lower(values: impl IntoIterator<Item = f64>, share: f64) -> f64 {
     if count == 0 {
         return f64::NAN;
     }
-    let at = (share * (count - 1) as f64) as usize;
+    let at = (share.clamp(0.0, 1.0) * (count - 1) as f64) as usize;
     *values.select_nth_unstable_by(at, f64::total_cmp).1
 }
 
@@ -72,12 +72,12 @@ pub fn width(values: &[f64]) -> f64 {
     (quantile(&sorted, 0.9) - quantile(&sorted, 0.1)) / DECILES_TO_SD
 }
 
-/// Linear interpolation between order statistics, as `numpy.percentile`; NaN of an empty slice.
+/// Linear interpolation between order statistics, as `numpy.percentile`; NaN of an empty slice. A share beyond 0 to 1 is the nearer end.
 pub fn quantile(sorted: &[f64], share: f64) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else {
         return f64::NAN;
     };
-    let position = share * last as f64;
+    let position = share.clamp(0.0, 1.0) * last as f64;
     let below = position as usize;
     let (low, high) = (sorted[below], sorted[(below + 1).min(last)]);
     // Of equal neighbours, infinite ones among them, the difference would not be a number.

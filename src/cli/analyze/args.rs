@@ -8,6 +8,7 @@ use crate::algos::Algorithm;
 use crate::cli::clickhouse::ClickHouseArgs;
 use crate::cli::exit::ArgumentError;
 use crate::cli::logs::LogArgs;
+use crate::cli::reading::ReadingArgs;
 use crate::cli::screen::ScreenArgs;
 use crate::cli::thresholds::{ClassicThresholds, PeerThresholds};
 use crate::cli::topology::TopologyArgs;
@@ -93,6 +94,8 @@ pub struct AnalyzeArgs {
     topology: TopologyArgs,
     #[command(flatten, next_help_heading = "Logs")]
     pub(super) logs: LogArgs,
+    #[command(flatten, next_help_heading = "Files")]
+    pub(super) reading: ReadingArgs,
     #[command(flatten, next_help_heading = "Thresholds of the peer rules")]
     peer: PeerThresholds,
     #[command(flatten, next_help_heading = "Thresholds of the classic rules")]

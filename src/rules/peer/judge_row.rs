@@ -22,7 +22,7 @@ constants! {
     /// Share of a stretch's steps that must be slow by themselves: one long step among four others is no slow stretch.
     SLOW_BY_THEMSELVES: f64 = 0.6;
     /// Share of the excess from which a step is slow.
-    SLOW_FROM: f64 = 0.5;
+    pub(super) SLOW_FROM: f64 = 0.5;
 }
 
 /// What rows are judged with.

@@ -11,17 +11,19 @@ use rayon::prelude::*;
 
 use super::common::{BETTER_STEPS, FASTER_ROWS};
 use super::contrast::{Contrasts, Excess};
-use super::judge_row::Judge;
+use super::judge_row::{Judge, SLOW_FROM};
 use super::level::fast_levels;
 use super::noise::{LEAST_NOISE, Noise};
 use super::rows_by_step::RowsByStep;
 use super::settings::PeerSettings;
 use super::smoothing::without_spikes;
 use crate::contract::constant::constants;
-use crate::stats::lower;
+use crate::stats::{lower, mean};
 use crate::verdict::Lasting;
 
 constants! {
+    /// Rows of a stage that tell whether a change is theirs too, evenly spread over all.
+    PEERS_OF_A_CHANGE: usize = 64;
     /// Penalty of a change of level: so many times the noise, by the logarithm of the steps.
     PENALTY: f64 = 3.0;
     /// The steps that a short row counts as for it.
@@ -127,15 +129,57 @@ fn once(rows: &Rows<'_>, noise: Noise, propose: &Propose<'_>, settings: &PeerSet
         penalty,
         settings,
     };
-    let judged: Vec<Judged> = (0..factors.rows())
+    let mut judged: Vec<Judged> = (0..factors.rows())
         .into_par_iter()
         .map(|row| judge.row(row, spike))
         .collect();
+    take_back_shared_changes(rows, &mut judged);
     let levels = levels
         .iter()
         .map(|level| lower(level.iter().map(|&row| medians[row]), FASTER_ROWS.get()))
         .collect();
     Verdicts { rows: judged, levels }
+}
+
+/// Takes back faults that are told by a row's own better steps alone where most of its stage changed with it and is not accused:
+/// whatever changed there is no matter of that row, and too few steps before it tell which rows it concerns.
+fn take_back_shared_changes(rows: &Rows<'_>, judged: &mut [Judged]) {
+    let own_change = |judged: &Judged| judged.fault.as_ref().is_some_and(|fault| fault.to_itself);
+    let shared: Vec<usize> = (0..judged.len())
+        .into_par_iter()
+        .filter(|&row| own_change(&judged[row]) && is_shared(rows, judged, row))
+        .collect();
+    for row in shared {
+        judged[row].fault = None;
+    }
+}
+
+fn is_shared(rows: &Rows<'_>, judged: &[Judged], row: usize) -> bool {
+    let Some(fault) = &judged[row].fault else { return false };
+    let stage = &rows.stages[rows.stage_of[row]];
+    let every = stage.len().div_ceil(PEERS_OF_A_CHANGE.get()).max(1);
+    let change = |peer: usize| {
+        let cells = rows.factors.row(peer);
+        let mean_where = |wanted: bool| {
+            mean(
+                cells
+                    .iter()
+                    .zip(&fault.slow)
+                    .filter(|(_, slow)| **slow == wanted)
+                    .map(|(cell, _)| *cell),
+            )
+        };
+        mean_where(true) - mean_where(false)
+    };
+    let (mut accused, mut unaccused) = (0, 0);
+    for &peer in stage.iter().step_by(every).filter(|&&peer| peer != row) {
+        if judged[peer].fault.is_some() {
+            accused += 1;
+        } else if change(peer) > SLOW_FROM.get() * fault.excess.excess {
+            unaccused += 1;
+        }
+    }
+    unaccused > accused
 }
 
 #[cfg(test)]
@@ -157,6 +201,17 @@ mod tests {
     fn what_lasts_to_the_end_is_named_however_late_it_began() {
         let named = lasting(|rank, t| if rank == 4 && t >= 270 { 1.5 } else { 1.0 }, 300);
         assert_eq!(named, (vec![4], Some(Lasting::ToTheEnd), Some(false)));
+    }
+
+    #[test]
+    fn a_stage_that_changed_after_few_steps_does_not_accuse_the_one_with_a_spike_before() {
+        let own = |rank: u32, t: usize| match (rank, t) {
+            (29, 2) => 1.6,
+            (24.., 4..) => 1.3,
+            _ => 1.0,
+        };
+        let verdict = verdict(&job(4, 8, 16, own));
+        assert_eq!(verdict.anomalies, [0; 0]);
     }
 
     #[test]

@@ -56,7 +56,8 @@ pub(super) fn push_distances(
     }
 }
 
-/// The standard deviation that distances tell, and how many tell it.
+/// The standard deviation that distances tell, and how many tell it: where the slower half is apart from the rest, as with many
+/// slow rows, only those of the lower side do, and few of them may lie close together by chance.
 pub(super) fn spread(distances: &[f64]) -> (f64, f64) {
     let count = distances.len();
     let sizes: Vec<f64> = distances.iter().map(|distance| distance.abs()).collect();
@@ -68,11 +69,13 @@ pub(super) fn spread(distances: &[f64]) -> (f64, f64) {
         };
     }
     let mut spread = MAD_TO_SD * median(sizes.iter().copied());
+    let mut told = count as f64;
     if count >= MANY.get() {
         let below = |share: f64| lower(distances.iter().copied(), share);
         let lower_side = (below(FASTER_ROWS.get()) - below(LOWER_SIDE.get())) / LOWER_SIDE_TO_SD;
         if lower_side < NARROWER.get() * spread {
             spread = lower_side;
+            told *= FASTER_ROWS.get();
         }
         let near = sizes
             .iter()
@@ -81,7 +84,7 @@ pub(super) fn spread(distances: &[f64]) -> (f64, f64) {
         // In ascending order, so that the order of rows can't change the last digit.
         spread = mean(sorted(near)).sqrt() / WITHOUT_FAR;
     }
-    (if spread.is_finite() { spread.max(LEAST) } else { LEAST }, count as f64)
+    (if spread.is_finite() { spread.max(LEAST) } else { LEAST }, told)
 }
 
 pub(super) fn running_sums(cells: &[f64]) -> Vec<(f64, u32)> {

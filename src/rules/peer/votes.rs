@@ -16,8 +16,9 @@ use crate::stats::{mean, median};
 use crate::vote::RankBallot;
 
 constants! {
-    /// Where the evidence is clipped, in thresholds.
+    /// Evidence below this is clipped, in thresholds.
     LEAST: f64 = -0.5;
+    /// Evidence above this is clipped, in thresholds.
     MOST: f64 = 1.25;
     /// What a rank of several in a unit that is no candidate shows at most.
     NO_CANDIDATE: f64 = 0.8;

@@ -102,7 +102,9 @@ impl Builder {
     /// Names the timer of the rows that follow.
     pub fn set_subname(&mut self, name: &str) {
         if self.subname.0 != name || self.subname.1 == UNKNOWN {
-            self.subname = (name.to_owned(), self.rows.subname.code(name));
+            self.subname.0.clear();
+            self.subname.0.push_str(name);
+            self.subname.1 = self.rows.subname.code(name);
         }
     }
 

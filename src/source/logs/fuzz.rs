@@ -3,6 +3,7 @@
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
+use super::prepare::{PreparedChunk, Said};
 use super::reading::Reading;
 use crate::source::columns::Columns;
 
@@ -73,17 +74,28 @@ fn damaged_lines_are_no_panic_and_no_endless_memory() {
     let lines = asked.and_then(|lines| lines.parse().ok()).unwrap_or(LINES);
     let mut random = SmallRng::seed_from_u64(15);
     let mut reading = Reading::new("fuzz", None, Columns::Stored);
+    // The same lines, each of them read in full.
+    let mut in_full = Reading::new("fuzz", None, Columns::Stored);
     let mut rows = 0;
     for number in 0..lines {
         let mut line = FORMS[random.gen_range(0..FORMS.len())].as_bytes().to_vec();
         damage(&mut line, &mut random);
-        reading.line(&line);
+        let mut chunk = PreparedChunk::of(line);
+        chunk.lines.iter().for_each(|line| reading.line(&chunk, line));
+        chunk.lines.iter_mut().for_each(|line| line.said = Said::Any);
+        chunk.lines.iter().for_each(|line| in_full.line(&chunk, line));
         if number % 1_000 == 999 {
             if random.gen_bool(0.2) {
                 reading.end_of_file();
+                in_full.end_of_file();
             }
             let batch = reading.take_rows();
             batch.check_even().expect("columns of one length");
+            assert_eq!(
+                format!("{batch:?}"),
+                format!("{:?}", in_full.take_rows()),
+                "before line {number}"
+            );
             rows += batch.len();
         }
     }

@@ -1,221 +1,215 @@
-//! Bytes -> lines in bounded memory, whatever ends them: LF, CR LF, or the CR of a progress bar; UTF-16 is undone.
+//! Bytes -> chunks of whole lines in bounded memory, and the lines of a chunk, whatever ends them: LF, CR LF, or the CR of a
+//! progress bar.
 
-use std::io::{Read, Result};
+use std::io::{ErrorKind, Read, Result};
+use std::ops::Range;
 
-use memchr::memchr2;
+use memchr::{memchr2, memrchr2};
 
-/// Bytes that are read at once.
-const BUFFER: usize = 1 << 20;
+use super::utf16::as_utf8;
+
+/// Bytes of a chunk, about: what a processor keeps near it.
+const CHUNK: usize = 1 << 18;
 /// A longer line is no log line: it is passed over and counted.
 const LONGEST: usize = 1 << 16;
 
-/// Lines of an input.
-pub(super) struct Lines {
+/// Chunks of an input, each of which ends where a line does.
+pub(super) struct Chunks {
     input: Box<dyn Read + Send>,
-    buffer: Vec<u8>,
-    begin: usize,
-    end: usize,
-    bytes: u64,
+    /// What was read behind the last line's end.
+    rest: Vec<u8>,
+    size: usize,
+    /// Whether the begin of the line at hand was passed over.
+    skipping: bool,
     too_long: u64,
     finished: bool,
 }
 
-impl Lines {
-    /// Looks at the first bytes: a mark tells UTF-16, that of UTF-8 is passed over.
+impl Chunks {
+    /// Chunks of an input.
     ///
     /// # Errors
     /// An input that can't be read.
-    pub fn new(mut input: Box<dyn Read + Send>) -> Result<Self> {
-        let mut head = Vec::new();
-        input.by_ref().take(4).read_to_end(&mut head)?;
-        let (skip, order) = match head.as_slice() {
-            [0xff, 0xfe, ..] => (2, Some(false)),
-            [0xfe, 0xff, ..] => (2, Some(true)),
-            [0xef, 0xbb, 0xbf, ..] => (3, None),
-            _ => (0, None),
-        };
-        let whole = std::io::Cursor::new(head.split_off(skip)).chain(input);
-        let input: Box<dyn Read + Send> = match order {
-            Some(big_endian) => Box::new(Utf16::new(Box::new(whole), big_endian)),
-            None => Box::new(whole),
-        };
+    pub fn new(input: Box<dyn Read + Send>) -> Result<Self> {
+        Self::of_size(input, CHUNK)
+    }
+
+    fn of_size(input: Box<dyn Read + Send>, size: usize) -> Result<Self> {
         Ok(Self {
-            input,
-            buffer: vec![0; BUFFER],
-            begin: 0,
-            end: 0,
-            bytes: 0,
+            input: as_utf8(input)?,
+            rest: Vec::new(),
+            size,
+            skipping: false,
             too_long: 0,
             finished: false,
         })
     }
 
-    /// Bytes passed so far.
-    pub fn bytes(&self) -> u64 {
-        self.bytes
+    /// Takes the number of lines that were passed over for their length because no chunk holds them.
+    pub fn take_too_long(&mut self) -> u64 {
+        std::mem::take(&mut self.too_long)
     }
 
-    /// Lines that were passed over for their length.
-    pub fn too_long(&self) -> u64 {
-        self.too_long
-    }
-
-    /// The next line without its end; `None` at the end of the input.
+    /// The next chunk; `None` at the end of the input.
     ///
     /// # Errors
     /// An input that can't be read.
-    pub fn next(&mut self) -> Result<Option<&[u8]>> {
-        let mut searched = self.begin;
-        let mut skipping = false;
+    pub fn next(&mut self) -> Result<Option<Vec<u8>>> {
+        let mut chunk = std::mem::take(&mut self.rest);
         loop {
-            if let Some(at) = memchr2(b'\n', b'\r', &self.buffer[searched..self.end]) {
-                let stop = searched + at;
-                let is_cr = self.buffer[stop] == b'\r';
-                // What follows a CR at the end of the buffer is not read yet.
-                if is_cr && stop + 1 == self.end && !self.finished {
-                    searched = stop;
-                    self.fill(&mut searched)?;
+            if self.finished && chunk.is_empty() {
+                // A line that had no end was the last.
+                self.too_long += u64::from(std::mem::take(&mut self.skipping));
+                return Ok(None);
+            }
+            self.fill(&mut chunk)?;
+            let Some(end) = self.end_of_lines(&chunk) else {
+                if self.finished {
+                    if std::mem::take(&mut self.skipping) {
+                        self.too_long += 1;
+                        return Ok(None);
+                    }
+                    return Ok(Some(chunk).filter(|chunk| !chunk.is_empty()));
+                }
+                if chunk.len() > LONGEST {
+                    // A CR at the very end may be half of a line's end.
+                    let kept = chunk.split_off(chunk.len() - usize::from(chunk.ends_with(b"\r")));
+                    self.skipping = true;
+                    chunk = kept;
+                }
+                continue;
+            };
+            self.rest = chunk.split_off(end);
+            if std::mem::take(&mut self.skipping) {
+                self.too_long += 1;
+                let stop = memchr2(b'\n', b'\r', &chunk).unwrap_or_default();
+                chunk.drain(..end_of_break(&chunk, stop));
+                if chunk.is_empty() {
+                    chunk = std::mem::take(&mut self.rest);
                     continue;
                 }
-                let crlf = is_cr && stop + 1 < self.end && self.buffer[stop + 1] == b'\n';
-                let line = self.begin..stop;
-                self.bytes += (stop + 1 - self.begin) as u64;
-                self.begin = stop + 1 + usize::from(crlf);
-                if skipping || line.len() > LONGEST {
-                    self.too_long += 1;
-                    (searched, skipping) = (self.begin, false);
-                    continue;
-                }
-                return Ok(Some(&self.buffer[line]));
             }
-            if self.finished {
-                let line = self.begin..self.end;
-                self.begin = self.end;
-                self.bytes += line.len() as u64;
-                return match line.len() {
-                    _ if skipping => {
-                        self.too_long += 1;
-                        Ok(None)
-                    }
-                    0 => Ok(None),
-                    length if length > LONGEST => {
-                        self.too_long += 1;
-                        Ok(None)
-                    }
-                    _ => Ok(Some(&self.buffer[line])),
-                };
-            }
-            searched = self.end;
-            if self.end - self.begin > LONGEST {
-                skipping = true;
-                self.bytes += (self.end - self.begin) as u64;
-                (self.begin, self.end, searched) = (0, 0, 0);
-            }
-            self.fill(&mut searched)?;
+            return Ok(Some(chunk));
         }
     }
 
-    /// Reads more behind what is there, which moves to the front.
-    fn fill(&mut self, searched: &mut usize) -> Result<()> {
-        if self.begin > 0 {
-            self.buffer.copy_within(self.begin..self.end, 0);
-            *searched -= self.begin;
-            self.end -= self.begin;
-            self.begin = 0;
+    /// Where the last whole line of a chunk ends, its break included.
+    fn end_of_lines(&self, chunk: &[u8]) -> Option<usize> {
+        let mut end = memrchr2(b'\n', b'\r', chunk)?;
+        // What follows a CR at the end is not read yet.
+        if chunk[end] == b'\r' && end + 1 == chunk.len() && !self.finished {
+            end = memrchr2(b'\n', b'\r', &chunk[..end])?;
         }
-        loop {
-            match self.input.read(&mut self.buffer[self.end..]) {
-                Ok(0) => self.finished = true,
-                Ok(read) => self.end += read,
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(error),
-            }
+        Some(end + 1)
+    }
+
+    fn fill(&mut self, chunk: &mut Vec<u8>) -> Result<()> {
+        let begin = chunk.len();
+        if self.finished {
             return Ok(());
         }
-    }
-}
-
-/// UTF-16 as UTF-8; what is no letter becomes the replacement character.
-struct Utf16 {
-    input: Box<dyn Read + Send>,
-    big_endian: bool,
-    raw: Vec<u8>,
-    high: Option<u16>,
-    ready: Vec<u8>,
-    given: usize,
-}
-
-impl Utf16 {
-    fn new(input: Box<dyn Read + Send>, big_endian: bool) -> Self {
-        Self {
-            input,
-            big_endian,
-            raw: Vec::new(),
-            high: None,
-            ready: Vec::new(),
-            given: 0,
-        }
-    }
-}
-
-impl Read for Utf16 {
-    fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
-        if self.given == self.ready.len() {
-            self.ready.clear();
-            self.given = 0;
-            while self.ready.is_empty() {
-                let read = self.input.by_ref().take(1 << 16).read_to_end(&mut self.raw)?;
-                if read == 0 {
-                    return Ok(0);
+        let size = self.size.max(begin + self.size / 2);
+        chunk.resize(size, 0);
+        let mut filled = begin;
+        while filled < size {
+            match self.input.read(&mut chunk[filled..]) {
+                Ok(0) => {
+                    self.finished = true;
+                    break;
                 }
-                let odd = self.raw.split_off(self.raw.len() & !1);
-                let unit = |pair: &[u8]| {
-                    let pair = [pair[0], pair[1]];
-                    if self.big_endian {
-                        u16::from_be_bytes(pair)
-                    } else {
-                        u16::from_le_bytes(pair)
-                    }
-                };
-                let units: Vec<u16> = self
-                    .high
-                    .take()
-                    .into_iter()
-                    .chain(self.raw.chunks_exact(2).map(unit))
-                    .collect();
-                self.raw = odd;
-                let whole = match units.split_last() {
-                    Some((&last, rest)) if (0xd800..0xdc00).contains(&last) => {
-                        self.high = Some(last);
-                        rest
-                    }
-                    _ => &units,
-                };
-                let letters = char::decode_utf16(whole.iter().copied());
-                let text: String = letters
-                    .map(|letter| letter.unwrap_or(char::REPLACEMENT_CHARACTER))
-                    .collect();
-                self.ready = text.into_bytes();
+                Ok(read) => filled += read,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
             }
         }
-        let give = buffer.len().min(self.ready.len() - self.given);
-        buffer[..give].copy_from_slice(&self.ready[self.given..self.given + give]);
-        self.given += give;
-        Ok(give)
+        chunk.truncate(filled);
+        Ok(())
+    }
+}
+
+/// What follows the break of a line that stops there.
+fn end_of_break(chunk: &[u8], stop: usize) -> usize {
+    let crlf = chunk[stop..].starts_with(b"\r\n");
+    stop + 1 + usize::from(crlf)
+}
+
+/// The lines of a chunk: where each stands without its break, and where the next one begins. Those that are too long are
+/// counted.
+pub(super) struct Lines<'a> {
+    chunk: &'a [u8],
+    begin: usize,
+    pub too_long: u64,
+}
+
+impl<'a> Lines<'a> {
+    pub fn of(chunk: &'a [u8]) -> Self {
+        Self {
+            chunk,
+            begin: 0,
+            too_long: 0,
+        }
+    }
+}
+
+impl Iterator for Lines<'_> {
+    type Item = Range<usize>;
+
+    fn next(&mut self) -> Option<Range<usize>> {
+        loop {
+            let rest = self.chunk.get(self.begin..).filter(|rest| !rest.is_empty())?;
+            let line = match memchr2(b'\n', b'\r', rest) {
+                Some(at) => {
+                    let stop = self.begin + at;
+                    let line = self.begin..stop;
+                    self.begin = end_of_break(self.chunk, stop);
+                    line
+                }
+                None => {
+                    let line = self.begin..self.chunk.len();
+                    self.begin = self.chunk.len();
+                    line
+                }
+            };
+            if line.len() <= LONGEST {
+                return Some(line);
+            }
+            self.too_long += 1;
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::Cursor;
+
     use super::*;
 
-    fn lines(bytes: &[u8]) -> (Vec<String>, u64) {
-        let mut lines = Lines::new(Box::new(std::io::Cursor::new(bytes.to_vec()))).expect("opened");
-        let mut all = Vec::new();
-        while let Some(line) = lines.next().expect("read") {
-            all.push(String::from_utf8_lossy(line).into_owned());
+    /// Gives a few bytes at a time.
+    struct Slow(Cursor<Vec<u8>>, usize);
+
+    impl Read for Slow {
+        fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
+            let few = buffer.len().min(self.1);
+            self.0.read(&mut buffer[..few])
         }
-        (all, lines.too_long())
+    }
+
+    fn lines_in(bytes: &[u8], size: usize, few: usize) -> (Vec<String>, u64) {
+        let input = Slow(Cursor::new(bytes.to_vec()), few);
+        let mut chunks = Chunks::of_size(Box::new(input), size).expect("opened");
+        let (mut all, mut too_long) = (Vec::new(), 0);
+        while let Some(chunk) = chunks.next().expect("read") {
+            let mut lines = Lines::of(&chunk);
+            for line in lines.by_ref() {
+                all.push(String::from_utf8_lossy(&chunk[line]).into_owned());
+            }
+            too_long += lines.too_long;
+        }
+        (all, too_long + chunks.take_too_long())
+    }
+
+    fn lines(bytes: &[u8]) -> (Vec<String>, u64) {
+        lines_in(bytes, CHUNK, CHUNK)
     }
 
     #[test]
@@ -226,28 +220,30 @@ mod tests {
     }
 
     #[test]
-    fn utf_16_is_undone() {
-        let text = "rank 1: 3.90\n😀 end\n";
-        for big_endian in [false, true] {
-            let units = std::iter::once(0xfeff).chain(text.encode_utf16());
-            let bytes: Vec<u8> = units
-                .flat_map(|unit| {
-                    if big_endian {
-                        unit.to_be_bytes()
-                    } else {
-                        unit.to_le_bytes()
-                    }
-                })
-                .collect();
-            assert_eq!(lines(&bytes).0, ["rank 1: 3.90", "😀 end"]);
+    fn chunks_of_any_size_have_the_same_lines() {
+        let text = b"a\r\nbb\rccc\n\n\r\n\r\rd\n\re\nlast";
+        let expected = lines(text);
+        for size in 2..40 {
+            for few in 1..6 {
+                assert_eq!(lines_in(text, size, few), expected, "{size} {few}");
+            }
         }
     }
 
     #[test]
     fn a_line_without_end_takes_no_memory() {
-        let mut bytes = vec![b'a'; 5 * BUFFER + 17];
-        bytes.extend(b"\nnext\n");
+        let mut bytes = vec![b'a'; 5 * CHUNK + 17];
+        bytes.extend(b"\r\nnext\n");
         bytes.extend(vec![b'b'; LONGEST + 1]);
-        assert_eq!(lines(&bytes), (vec!["next".to_owned()], 2));
+        for few in [CHUNK, 4099] {
+            assert_eq!(lines_in(&bytes, CHUNK, few), (vec!["next".to_owned()], 2));
+            assert_eq!(lines_in(&bytes, LONGEST + 9, few), (vec!["next".to_owned()], 2));
+        }
+        // One that is as long as may be is taken whole, whatever the chunks.
+        let long = [vec![b'c'; LONGEST], b"\nend".to_vec()].concat();
+        for size in [100, 4096, LONGEST, CHUNK] {
+            let (found, too_long) = lines_in(&long, size, CHUNK);
+            assert_eq!((found.len(), found[0].len(), too_long), (2, LONGEST, 0), "{size}");
+        }
     }
 }

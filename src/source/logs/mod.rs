@@ -2,12 +2,14 @@
 //!
 //! In: bytes of logs. Out: batches of [`Rows`]. May use: the readers' common parts in `source`, `contract`.
 //!
-//! Data flows `lines` (bytes -> lines, bounded) -> `clean` (colours, launchers' prefixes) -> `grammar`, `one_line`, `setup`,
-//! `reports` (a line -> an event) -> `reading` (events -> rows: which run, which iteration, which block) -> `builder`
-//! (rows -> a batch). What a format can't tell has no row: a rank that is not named is never guessed.
+//! Data flows `lines` (bytes -> chunks of lines, bounded) -> `prepare` (in parallel: what each line says on its own) -> `grammar`,
+//! `one_line`, `setup`, `reports` (a line -> an event) -> `reading` (events -> rows: which run, which iteration, which block) ->
+//! `builder` (rows -> a batch). What a format can't tell has no row: a rank that is not named is never guessed.
 
 mod builder;
 mod clean;
+mod counts;
+mod deepspeed;
 #[cfg(test)]
 mod fuzz;
 mod grammar;
@@ -16,39 +18,43 @@ mod measures;
 pub mod nodes;
 mod one_line;
 mod placing;
+mod prepare;
+pub mod print;
 mod reading;
 mod reports;
 mod setup;
 mod sniff;
 mod steps;
+mod stream;
 mod tail;
+mod utf16;
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 
 use super::columns::Columns;
 use super::discover::SourceFile;
 use super::error::SourceError;
 use super::rows::Rows;
-use lines::Lines;
+use prepare::PreparedChunk;
 use reading::Reading;
 pub(super) use sniff::{Sniffed, holds_a_log, sniff};
+use stream::Stream;
 pub use tail::LogTail;
 
 /// Opens logs that are read one after the other as parts of one job, or of several where their sizes differ.
-///
-/// # Errors
-/// A file that can't be read.
-pub(super) fn open(files: &[&SourceFile], columns: Columns) -> Result<LogBatches, SourceError> {
+pub(super) fn open(files: &[&SourceFile], columns: Columns) -> LogBatches {
     let name = files.first().map_or_else(|| "log".to_owned(), |file| job_name(file));
-    let nodes = files.iter().find_map(|file| file.nodes.clone());
-    Ok(LogBatches {
-        files: files.iter().rev().map(|&file| file.clone()).collect(),
+    let nodes = files.iter().find_map(|file| file.options.nodes.clone());
+    LogBatches {
+        stream: Stream::new(files),
+        ready: VecDeque::new(),
+        next_line: 0,
         paths: files.iter().map(|file| file.path.clone()).collect(),
-        current: None,
         reading: Reading::new(&name, nodes, columns),
         columns,
         done: false,
-    })
+    }
 }
 
 /// The job that a log is of where nothing names it: its file's name without endings.
@@ -65,12 +71,17 @@ fn job_name(file: &SourceFile) -> String {
     }
 }
 
+/// Bytes after which a batch ends that has few rows, so that somebody hears of it.
+const QUIET: u64 = 64 << 20;
+
 /// The batches of some logs.
 pub(super) struct LogBatches {
-    /// Those that are still to be read, the next one last.
-    files: Vec<SourceFile>,
+    stream: Stream,
+    /// Chunks that are prepared and not all taken.
+    ready: VecDeque<PreparedChunk>,
+    /// The line of the first of them that is next.
+    next_line: usize,
     paths: Vec<PathBuf>,
-    current: Option<(PathBuf, Lines)>,
     reading: Reading,
     columns: Columns,
     done: bool,
@@ -78,42 +89,27 @@ pub(super) struct LogBatches {
 
 impl LogBatches {
     fn batch(&mut self) -> Result<Rows, SourceError> {
+        let mut bytes = 0;
         loop {
-            let Some((path, lines)) = &mut self.current else {
-                let Some(file) = self.files.pop() else {
+            if self.ready.is_empty() {
+                self.ready.extend(self.stream.next()?);
+                if self.ready.is_empty() {
                     self.done = true;
                     self.reading.end();
                     return self.last();
-                };
-                let input = super::compressed::open(&file)?;
-                let lines = Lines::new(input).map_err(SourceError::io(&file.path))?;
-                self.current = Some((file.path, lines));
-                continue;
-            };
-            let broken = |error: std::io::Error| match error.kind() {
-                std::io::ErrorKind::InvalidData | std::io::ErrorKind::InvalidInput | std::io::ErrorKind::Other => {
-                    SourceError::corrupt(path.as_path(), "the compressed data", error)
                 }
-                _ => SourceError::io(path.as_path())(error),
-            };
-            let begin = lines.bytes();
-            loop {
-                match lines.next().map_err(broken)? {
-                    Some(line) => self.reading.line(line),
-                    None => {
-                        self.reading.counts.too_long += lines.too_long();
-                        self.reading.end_of_file();
-                        self.current = None;
-                        break;
-                    }
-                }
-                if self.reading.may_be_cut()
-                    && self
-                        .columns
-                        .is_full(self.reading.rows(), lines.bytes().saturating_sub(begin))
-                {
-                    return Ok(self.reading.take_rows());
-                }
+            }
+            // While the lines of some chunks are put where they belong, those of the next ones are looked at.
+            let (stream, wanted) = (&mut self.stream, self.ready.len() < 8 * rayon::current_num_threads());
+            let (reading, ready, next_line) = (&mut self.reading, &mut self.ready, &mut self.next_line);
+            let columns = self.columns;
+            let (is_full, next) = rayon::join(
+                || take(reading, ready, next_line, columns, &mut bytes),
+                || if wanted { stream.next() } else { Ok(Vec::new()) },
+            );
+            self.ready.extend(next?);
+            if is_full {
+                return Ok(self.reading.take_rows());
             }
         }
     }
@@ -132,6 +128,34 @@ impl LogBatches {
         rows.notes = self.reading.notes();
         Ok(rows)
     }
+}
+
+/// Puts the lines of chunks where they belong, until there are enough rows for a batch; whether there are.
+fn take(
+    reading: &mut Reading,
+    ready: &mut VecDeque<PreparedChunk>,
+    next_line: &mut usize,
+    columns: Columns,
+    bytes: &mut u64,
+) -> bool {
+    while let Some(chunk) = ready.front() {
+        while let Some(line) = chunk.lines.get(*next_line) {
+            *next_line += 1;
+            *bytes += u64::from(line.bytes);
+            reading.line(chunk, line);
+            let is_full = columns.is_full(reading.rows(), *bytes) || *bytes >= QUIET;
+            if is_full && reading.may_be_cut() {
+                return true;
+            }
+        }
+        reading.counts.too_long += chunk.too_long;
+        if chunk.ends_file {
+            reading.end_of_file();
+        }
+        ready.pop_front();
+        *next_line = 0;
+    }
+    false
 }
 
 impl Iterator for LogBatches {

@@ -29,6 +29,14 @@ pub(super) fn one_line(line: &[u8]) -> Option<OneLine<'_>> {
     })
 }
 
+/// Whether the line is one, without reading its times.
+pub(super) fn is_one_line(line: &[u8]) -> bool {
+    mark(line).is_some_and(|at| {
+        let fields = skip_blanks(&line[at + MARK.len()..]);
+        fields.is_empty() || fields.starts_with(b"|")
+    })
+}
+
 const MARK: &[u8] = b"time (ms)";
 
 /// Where the mark stands as a word of its own.

@@ -1,8 +1,9 @@
 //! Times -> rows of the step that they belong to, or of none.
 
 use super::builder::{At, Kind};
+use super::counts::Counts;
 use super::grammar::Layout;
-use super::one_line::{OneLine, is_microstep, is_of_rank_0};
+use super::one_line::{OneLine, is_of_rank_0};
 use super::reading::Reading;
 use super::reports::Reported;
 use super::steps::Mend;
@@ -44,18 +45,15 @@ impl Block {
         }
     }
 
+    /// Whether its rows have the least and the greatest.
+    pub fn is_spread(&self) -> bool {
+        self.layout == Layout::Spread
+    }
+
     /// Forgets the timer: its name was cut, and ranks that follow must not go to the one before.
     pub fn lose_timer(&mut self) {
         self.timer = None;
     }
-}
-
-/// One rank's times of a step as DeepSpeed prints them: before the step's number.
-#[derive(Debug, Default)]
-pub(super) struct DeepSpeed {
-    rank: u32,
-    step: Option<i64>,
-    times: Vec<(String, f64)>,
 }
 
 /// Times of a block.
@@ -64,13 +62,13 @@ type HeldTimes = Vec<(String, Option<u32>, Vec<f64>)>;
 /// Blocks of a log in which no iteration line was seen yet.
 #[derive(Debug, Default)]
 pub(super) struct Held {
-    blocks: Vec<HeldTimes>,
+    pub blocks: Vec<HeldTimes>,
     values: usize,
-    numbered: u64,
+    pub numbered: u64,
 }
 
 impl Held {
-    fn push(&mut self, name: &str, rank: Option<u32>, values: &[f64], counts: &mut Counts) {
+    pub fn push(&mut self, name: &str, rank: Option<u32>, values: &[f64], counts: &mut Counts) {
         if self.values >= MOST_HELD {
             counts.without_iteration += 1;
             return;
@@ -85,78 +83,6 @@ impl Held {
     pub fn drop_all(&mut self, counts: &mut Counts) {
         counts.without_iteration += self.values as u64;
         (self.blocks, self.values) = (Vec::new(), 0);
-    }
-}
-
-/// What was read and left out of a log.
-#[derive(Debug, Default)]
-pub(super) struct Counts {
-    pub lines: u64,
-    pub too_long: u64,
-    pub iteration_lines: u64,
-    pub repeated_lines: u64,
-    /// Times that were read, of steps or not.
-    pub times: u64,
-    pub outside: u64,
-    pub nan: u64,
-    /// Times whose timer's name, or the block's header, was cut.
-    pub nameless: u64,
-    /// Times of blocks without an iteration line.
-    pub without_iteration: u64,
-    /// Blocks that are part of the next one.
-    pub partial_blocks: u64,
-    pub scaled_blocks: u64,
-    pub reported: u64,
-    pub jobs: u32,
-    pub runs: u64,
-}
-
-impl Counts {
-    /// Each count that is not 0, in words.
-    pub fn notes(&self, has_clock: bool, held: &Held) -> Vec<String> {
-        let mut notes = Vec::new();
-        let mut note = |count: u64, text: &str| {
-            if count > 0 {
-                notes.push(format!("{count} {text}"));
-            }
-        };
-        note(self.too_long, "lines are longer than 64 kB and were passed over");
-        note(self.repeated_lines, "iteration lines repeat the one before");
-        note(self.nan, "times are printed as nan: no values");
-        note(
-            self.nameless,
-            "times have lost their timer's name to other output: left out",
-        );
-        note(
-            self.without_iteration,
-            "times stand in blocks without an iteration line: left out",
-        );
-        note(
-            self.partial_blocks,
-            "blocks of a run's first iteration are divided by the log interval and part of the next block: left out",
-        );
-        note(
-            self.scaled_blocks,
-            "blocks after a resume inside of a log interval were divided by too many iterations: mended",
-        );
-        note(
-            self.outside,
-            "times of set-up, evaluation or checkpoints belong to no step",
-        );
-        note(
-            held.numbered,
-            "timer blocks have no iteration line: iterations are their numbers",
-        );
-        note(
-            self.runs.saturating_sub(1),
-            "restarts: the counter went back, or the job started anew",
-        );
-        if !has_clock && self.iteration_lines + held.numbered > 0 {
-            notes.push(
-                "the log prints no times: they are counted from 1970-01-01 by the length of the steps".to_owned(),
-            );
-        }
-        notes
     }
 }
 
@@ -246,6 +172,9 @@ impl Reading {
             }
         };
         self.builder.set_subname(name);
+        if factor == 1.0 {
+            return self.builder.push(kind, rank, at, values);
+        }
         let scaled: Vec<f64> = values.iter().map(|value| value * factor).collect();
         self.builder.push(kind, rank, at, &scaled);
     }
@@ -307,78 +236,6 @@ impl Reading {
             &self.run_setup
         } else {
             &self.setup
-        }
-    }
-
-    /// One rank's own times, of DeepSpeed: those of a step stand on several lines before its number.
-    pub(super) fn deepspeed_line(&mut self, line: &OneLine) {
-        let has = |name: &str| self.deepspeed.times.iter().any(|(known, _)| known == name);
-        let of_step = |name: &str| !is_microstep(name) && !name.starts_with("optimizer_");
-        let step_is_whole = self.deepspeed.times.iter().any(|(name, _)| of_step(name));
-        let repeats = line.times.iter().any(|&(name, _)| has(name));
-        let micro = line.times.iter().all(|&(name, _)| is_microstep(name));
-        if step_is_whole && !line.times.is_empty() && (repeats || !line.times.iter().any(|&(name, _)| of_step(name)))
-            || repeats && !micro
-        {
-            self.flush_deepspeed(None);
-        }
-        self.deepspeed.rank = line.rank.unwrap_or(0);
-        for &(name, seconds) in &line.times {
-            if seconds.is_nan() {
-                self.counts.nan += 1;
-                continue;
-            }
-            match self.deepspeed.times.iter_mut().find(|(known, _)| known == name) {
-                // Micro-batches are summed.
-                Some((_, sum)) => *sum += seconds,
-                None => self.deepspeed.times.push((name.to_owned(), seconds)),
-            }
-        }
-    }
-
-    /// The number of the step whose times are gathered.
-    pub(super) fn deepspeed_number(&mut self, step: i64) {
-        if !self.deepspeed.times.is_empty() {
-            self.deepspeed.step = Some(step);
-        }
-    }
-
-    /// Puts what was gathered of a step where its number says, or the iteration line that came.
-    pub(super) fn flush_deepspeed(&mut self, iteration: Option<i64>) {
-        let DeepSpeed { rank, step, times } = std::mem::take(&mut self.deepspeed);
-        if times.is_empty() {
-            return;
-        }
-        self.counts.times += times.len() as u64;
-        let lines = self.counts.iteration_lines > 0;
-        let at = match (iteration, step) {
-            (Some(_), _) => self.here(),
-            (None, Some(step)) if !lines => {
-                self.steps.number(step);
-                if self.counts.runs == 0 {
-                    self.counts.runs = 1;
-                }
-                self.here()
-            }
-            (None, Some(step)) if self.steps.current.is_some_and(|current| step > current.iteration) => At {
-                iteration: step,
-                ..self.here()
-            },
-            (None, _) if !lines => {
-                self.held.blocks.push(Vec::new());
-                for (name, seconds) in &times {
-                    self.held.push(name, Some(rank), &[*seconds], &mut self.counts);
-                }
-                return;
-            }
-            (None, _) => {
-                self.counts.without_iteration += times.len() as u64;
-                return;
-            }
-        };
-        for (name, seconds) in times {
-            self.builder.set_subname(&name);
-            self.builder.push(Kind::Timer, Some(rank), at, &[seconds]);
         }
     }
 

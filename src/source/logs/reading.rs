@@ -5,14 +5,17 @@ use std::sync::Arc;
 use memchr::memmem;
 
 use super::builder::{At, Builder, Kind};
-use super::clean::{clean, launcher_prefix};
+use super::clean::launcher_prefix;
+use super::counts::Counts;
+use super::deepspeed::DeepSpeed;
 use super::grammar::{
     Iteration, IterationLine, Layout, Name, header, is_open_spread, iteration_line, logger_time, rank_row, spread_row,
     timer_name,
 };
 use super::nodes::NodeMap;
-use super::one_line::{deepspeed_step, goes_on, is_deepspeed, one_line};
-use super::placing::{Block, Counts, DeepSpeed, Held};
+use super::one_line::{deepspeed_step, goes_on, is_deepspeed, is_one_line, one_line};
+use super::placing::{Block, Held};
+use super::prepare::{Prepared, PreparedChunk, Said};
 use super::reports::Reports;
 use super::setup::{Setup, is_open_world_line};
 use super::steps::{Course, Steps};
@@ -44,7 +47,6 @@ pub(super) struct Reading {
     /// A line whose rest may follow.
     open: Vec<u8>,
     pieces: usize,
-    space: Vec<u8>,
     pub(super) counts: Counts,
 }
 
@@ -65,22 +67,29 @@ impl Reading {
             first_block: None,
             open: Vec::new(),
             pieces: 0,
-            space: Vec::new(),
             counts: Counts::default(),
         }
     }
 
-    /// Takes the next line as it stands in the log.
-    pub fn line(&mut self, raw: &[u8]) {
+    /// Takes the next line of a chunk.
+    pub fn line(&mut self, chunk: &PreparedChunk, line: &Prepared) {
         self.counts.lines += 1;
-        let mut space = std::mem::take(&mut self.space);
-        let line = clean(raw, &mut space);
-        if self.open.is_empty() {
-            self.take(line, false);
-        } else {
-            self.join(line);
+        let text = chunk.text(line);
+        if !self.open.is_empty() {
+            return self.join(text);
         }
-        self.space = space;
+        match line.said {
+            Said::Rank { rank, seconds } => self.rank_row(rank, seconds),
+            Said::Spread { name, least, most } if self.block.as_ref().is_some_and(Block::is_spread) => {
+                self.pieces = 0;
+                if let Some(name) = text.get(usize::from(name.0)..usize::from(name.1)) {
+                    self.spread(&String::from_utf8_lossy(name), Some(least), most);
+                }
+            }
+            Said::Nothing if self.reports.is_open() => self.other(text),
+            Said::Nothing => self.pieces = 0,
+            Said::Spread { .. } | Said::Any => self.take(text, false),
+        }
     }
 
     /// Puts a line behind one that was open, if it is its rest.
@@ -112,7 +121,8 @@ impl Reading {
         if let Some((rank, seconds)) = rank_row(line) {
             return self.rank_row(rank, seconds);
         }
-        if !last && is_open(line) {
+        let iteration = iteration_line(line);
+        if !last && is_open(line, iteration.as_ref()) {
             if self.open.is_empty() {
                 self.pieces = self.pieces.max(1);
             }
@@ -120,7 +130,7 @@ impl Reading {
             return;
         }
         self.pieces = 0;
-        if let Some(Iteration::Whole(found)) = iteration_line(line) {
+        if let Some(Iteration::Whole(found)) = iteration {
             return self.iteration(&found);
         }
         if let Some(layout) = header(line) {
@@ -331,24 +341,24 @@ fn begins_an_event(line: &[u8]) -> bool {
     rank_row(line).is_some()
         || header(line).is_some()
         || dotted
-        || one_line(line).is_some()
+        || is_one_line(line)
         || iteration_line(line).is_some()
         || line.starts_with(b"[Rank ")
 }
 
 /// Whether the rest of a line may follow.
-fn is_open(line: &[u8]) -> bool {
-    match iteration_line(line) {
+fn is_open(line: &[u8], iteration: Option<&Iteration>) -> bool {
+    match iteration {
         Some(Iteration::Open) => return true,
         Some(Iteration::Whole(_)) => return false,
         None => {}
     }
-    one_line(line).is_some() || is_open_spread(line) || is_open_world_line(line)
+    is_one_line(line) || is_open_spread(line) || is_open_world_line(line)
 }
 
 /// Whether a line can be the rest of an open one.
 fn is_rest_of(open: &[u8], rest: &[u8]) -> bool {
-    one_line(open).is_none() || goes_on(open, rest)
+    !is_one_line(open) || goes_on(open, rest)
 }
 
 /// Whether a line may be of a report, by a word that all of them have.

@@ -9,7 +9,7 @@ const MOST_RANKS: usize = 1 << 20;
 /// A longer interval is damage.
 pub(super) const LONGEST_INTERVAL: i64 = 100_000;
 /// The order of the axes with `--use-tp-pp-dp-mapping`.
-const PIPELINE_BEFORE_DATA: &str = "tp-cp-ep-pp-dp";
+pub(super) const PIPELINE_BEFORE_DATA: &str = "tp-cp-ep-pp-dp";
 
 /// Sizes and settings of a job, as far as they were printed.
 #[derive(Debug, Default, Clone, PartialEq)]

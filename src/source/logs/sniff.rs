@@ -1,11 +1,14 @@
 //! Whether a file is a log, by its first bytes.
 
+use std::io::Read as _;
+
 use memchr::memmem;
 
 use super::grammar::{header, iteration_line, rank_row};
 use super::lines::Lines;
 use super::one_line::one_line;
 use super::reports::Reports;
+use super::utf16::as_utf8;
 
 /// What the first bytes of a file look like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,13 +50,15 @@ pub(in crate::source) fn sniff(head: &[u8]) -> Sniffed {
 
 /// Whether a text has a line that only training programs print.
 pub(in crate::source) fn holds_a_log(head: &[u8]) -> bool {
-    let Ok(mut lines) = Lines::new(Box::new(std::io::Cursor::new(head.to_vec()))) else {
+    let mut text = Vec::new();
+    let input = as_utf8(Box::new(std::io::Cursor::new(head.to_vec())));
+    if input.and_then(|mut input| input.read_to_end(&mut text)).is_err() {
         return false;
-    };
+    }
     let mut reports = Reports::default();
     let mut space = Vec::new();
-    while let Ok(Some(line)) = lines.next() {
-        let line = super::clean::clean(line, &mut space);
+    for line in Lines::of(&text) {
+        let line = super::clean::clean(&text[line], &mut space);
         let found = iteration_line(line).is_some()
             || header(line).is_some()
             || rank_row(line).is_some()

@@ -5,7 +5,8 @@ use std::io::{ErrorKind, Read, Result as IoResult, Seek, SeekFrom};
 
 use super::super::compressed::Packing;
 use super::job_name;
-use super::lines::Lines;
+use super::lines::Chunks;
+use super::prepare::PreparedChunk;
 use super::reading::Reading;
 use crate::source::columns::Columns;
 use crate::source::discover::SourceFile;
@@ -47,7 +48,7 @@ impl LogTail {
     }
 
     fn reading(file: &SourceFile) -> Reading {
-        Reading::new(&job_name(file), file.nodes.clone(), Columns::Analysed)
+        Reading::new(&job_name(file), file.options.nodes.clone(), Columns::Analysed)
     }
 
     /// Hands the rows of the lines that were appended to `each`; a line is read once its end is there, and a log that became
@@ -67,9 +68,10 @@ impl LogTail {
         }
         let end = end_of_last_line(&mut log, self.read, length)?;
         log.seek(SeekFrom::Start(self.read))?;
-        let mut lines = Lines::new(Box::new(log.take(end - self.read)))?;
-        while let Some(line) = lines.next()? {
-            self.reading.line(line);
+        let mut chunks = Chunks::new(Box::new(log.take(end - self.read)))?;
+        while let Some(bytes) = chunks.next()? {
+            let chunk = PreparedChunk::of(bytes);
+            chunk.lines.iter().for_each(|line| self.reading.line(&chunk, line));
             if self.reading.may_be_cut() && Columns::Analysed.is_full(self.reading.rows(), 0) {
                 each(&self.reading.take_rows());
             }
