@@ -2,10 +2,15 @@
 
 mod common;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
 use common::{BROWSER, Workdir, skip_without, slow_rank_5};
+use mt_detector::service::health::Health;
+use mt_detector::service::known::{Detection, Hang, SeenStep, State};
+use mt_detector::service::page::page as status_page;
+use mt_detector::service::watched::Watched;
 
 /// Bytes at a thousand and at ten thousand ranks.
 const MOST_BYTES: [(u32, u64); 2] = [(1_024, 2_000_000), (10_240, 6_000_000)];
@@ -167,6 +172,8 @@ fn pages_stay_small_and_look_well_in_a_browser() {
         .run(&["machines", "detect", &format!("m/{task}"), "--out", "machines"])
         .succeeded();
     pages.push(workdir.path("machines").join("report.html"));
+    workdir.file("status.html", status_page(&watched_jobs(), &failing()));
+    pages.push(workdir.path("status.html"));
     let check = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser/check.py");
     let mut command = Command::new("python3");
     command.arg(check).args(&pages);
@@ -186,4 +193,61 @@ fn pages_stay_small_and_look_well_in_a_browser() {
         "{}\n{errors}",
         String::from_utf8_lossy(&output.stdout)
     );
+}
+
+/// A job in each state, and one whose name wants to be markup and is long.
+fn watched_jobs() -> BTreeMap<String, Watched> {
+    let mut jobs = BTreeMap::new();
+    let names = [
+        "llm-7b",
+        "llm-13b",
+        "llm-70b",
+        "moe",
+        "<script>alert(1)</script>",
+        "a-job-with-a-name-that-is-longer-than-a-phone-is-wide-and-holds-no-place-to-break-it-at-all",
+    ];
+    for (name, state) in names.into_iter().zip(State::ALL) {
+        let mut job = Watched::new(name, 0);
+        job.state = state;
+        job.normal.extend([2.0; 5]);
+        job.recent
+            .extend((0..120).map(|step| (step, if step > 100 { 3.0 } else { 2.0 })));
+        job.last = Some(SeenStep {
+            run: "r0".to_owned(),
+            iteration: 119,
+            seconds: 3.0,
+            time: 1_767_254_400_000_000,
+        });
+        job.hang = (state == State::Hanging).then(|| Hang {
+            since: 1_767_254_400_000_000,
+            noticed: 1_767_254_460_000_000,
+            last_iteration: Some(119),
+            behind: Vec::new(),
+            ranks_behind: 3,
+        });
+        job.detection = (state == State::Detected).then(|| Detection {
+            first_iteration: 101,
+            last_iteration: 119,
+            asked: 0,
+            ended: 1,
+            status: Some("fault".to_owned()),
+            cause: "compute".to_owned(),
+            ranks: vec![5],
+            nodes: vec!["gpu-000".to_owned()],
+            findings: vec!["rank 5 on gpu-000 takes 1.5 times as long as its peers since iteration 101".to_owned()],
+            cost: Some(0.5),
+            folder: Some("results/a/1".to_owned()),
+            error: None,
+        });
+        jobs.insert(name.to_owned(), job);
+    }
+    jobs
+}
+
+fn failing() -> Health {
+    Health {
+        last_success: Some(1_767_254_460_000_000),
+        error: Some("http://clickhouse:8123 can't be reached: connection refused".to_owned()),
+        ..Health::default()
+    }
 }

@@ -2,9 +2,7 @@
 
 mod common;
 
-use std::path::Path;
-
-use common::{Workdir, committed, fixture};
+use common::{Workdir, committed, fixture, validates};
 use schemars::Schema;
 use serde_json::Value;
 
@@ -42,25 +40,6 @@ fn schemas() -> Vec<(&'static str, Schema)> {
         ),
     ]);
     schemas
-}
-
-fn schema_file(name: &str) -> Value {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("schema")
-        .join(format!("{name}.schema.json"));
-    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    serde_json::from_str(&text).expect("a schema")
-}
-
-#[track_caller]
-fn validates(name: &str, value: &Value) {
-    let validator = jsonschema::validator_for(&schema_file(name)).expect("a schema");
-    let errors: Vec<String> = validator
-        .iter_errors(value)
-        .map(|error| format!("{}: {error}", error.instance_path()))
-        .take(5)
-        .collect();
-    assert!(errors.is_empty(), "{name}: {errors:#?}");
 }
 
 #[test]
@@ -217,6 +196,42 @@ fn what_is_printed_keeps_to_its_schema() {
             .succeeded()
             .json(),
     );
+}
+
+#[test]
+fn what_judges_of_rules_and_machines_print_keeps_to_its_schema() {
+    let workdir = Workdir::new();
+    workdir
+        .run(&[
+            "simulate",
+            "--out",
+            "jobs",
+            "--job",
+            "a",
+            "--tp",
+            "1",
+            "--pp",
+            "1",
+            "--dp",
+            "4",
+            "--iterations",
+            "24",
+            "--no-trace",
+            "--slow-rank",
+            "2:1.5",
+        ])
+        .succeeded();
+    let moved = ["score", "jobs", "--sensitivity", "--rules", "peer", "--format", "json"];
+    validates("sensitivity", &workdir.run(&moved).succeeded().json());
+    let drawn = ["machines", "simulate", "--out", "m", "--seeds", "0", "--machines", "8"];
+    workdir
+        .run(&[&drawn[..], &["--fault", "pcie-downgrade"]].concat())
+        .succeeded();
+    let judged = ["machines", "score", "m", "--method", "raw", "--format", "json"];
+    let scores = workdir.run(&judged).succeeded().json();
+    let scores = scores.as_array().expect("a score a method");
+    assert!(!scores.is_empty());
+    scores.iter().for_each(|score| validates("machines-score", score));
 }
 
 #[test]

@@ -5,7 +5,7 @@ mod common;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use common::{Workdir, fixture};
+use common::{Workdir, committed, fixture, validates};
 use mt_detector::whatif::slowdown::Slowdown;
 use polars::prelude::*;
 use serde_json::Value;
@@ -137,6 +137,14 @@ fn figures_of_a_trace_that_was_worked_out_by_hand() {
     // Without the slow worker replica 0 or 1 makes the step: 1.25 + 1 s forward.
     near(&figures["m_w"], (measured - 7.0 + 0.05) / (measured - ideal));
     near(&figures["replay_error"], 0.0);
+}
+
+#[test]
+fn answers_about_a_trace_keep_to_their_schemas() {
+    let workdir = Workdir::new();
+    validates("whatif", &published(&workdir, &by_hand(2.0)));
+    let asked = ["whatif", "trace.parquet", "--mend", "rank:2", "--format", "json"];
+    validates("whatif-trace", &workdir.run(&asked).succeeded().json());
 }
 
 #[test]
@@ -306,12 +314,7 @@ fn what_is_no_trace_is_refused() {
 #[test]
 fn the_json_keeps_its_schema() {
     let schema = serde_json::to_string_pretty(&schemars::schema_for!(Slowdown)).expect("a schema") + "\n";
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schema/whatif.schema.json");
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        std::fs::write(&path, &schema).expect("the schema is written");
-    }
-    let committed = std::fs::read_to_string(&path).expect("the committed schema");
-    assert_eq!(schema, committed, "UPDATE_GOLDEN=1 writes it anew");
+    committed("schema/whatif.schema.json", &schema);
 }
 
 /// The public traces with their published figures, where they are.

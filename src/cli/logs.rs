@@ -1,5 +1,6 @@
 //! The flags that say of logs what they don't: which rank runs on which node.
 
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -47,6 +48,20 @@ impl LogArgs {
         let map = Arc::new(map);
         logs.for_each(|log| log.options.nodes = Some(Arc::clone(&map)));
         Ok(())
+    }
+
+    /// These flags for another process of this program.
+    pub(super) fn handed_on(&self) -> Vec<OsString> {
+        let flag = |name: &str, value: &OsStr| {
+            let mut flag = OsString::from(name);
+            flag.push(value);
+            flag
+        };
+        let nodes = self.nodes.iter().map(|list| flag("--nodes=", list.as_os_str()));
+        let size = self.ranks_per_node.iter();
+        nodes
+            .chain(size.map(|size| format!("--ranks-per-node={size}").into()))
+            .collect()
     }
 
     /// The first of these flags that was given.

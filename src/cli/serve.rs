@@ -135,6 +135,7 @@ impl PaceArgs {
         let handed_on = clickhouse.handed_on()?;
         Ok(Analyst {
             state,
+            input: Vec::new(),
             arguments: handed_on.flags,
             environment: handed_on.environment,
             limit: duration("--analysis-time-limit", &self.analysis_time_limit)?,

@@ -4,26 +4,37 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::Args;
+use glob::Pattern;
 
 use super::clickhouse::ClickHouseArgs;
-use super::exit::Exit;
+use super::exit::{ArgumentError, Exit};
+use super::logs::LogArgs;
 use super::serve::PaceArgs;
-use super::source::open_table;
+use super::source::Source;
 use super::stdout::{print, tell};
 use crate::contract::printable::on_one_line;
 use crate::interrupt;
+use crate::service::analysis::Analyst;
+use crate::service::feed::Feed;
+use crate::service::files::GrowingFiles;
 use crate::service::known::State;
 use crate::service::state::{FAREWELL, StateFolder};
 use crate::service::watched::Watched;
 use crate::service::watcher::{Discovery, Watcher};
+use crate::source::{Format, SourceFile, discover};
+use crate::sweep::named;
 use crate::verdict::Status;
 
 /// Arguments of `watch`.
 #[derive(Debug, Args)]
 pub struct WatchArgs {
-    /// Job id
+    /// A training's log that still grows, or a folder to which its recorder writes; all that is there counts. Without any, the
+    /// table of a ClickHouse server is read from now on
+    #[arg(value_name = "INPUT")]
+    input: Vec<PathBuf>,
+    /// Job id; may be left out where files hold one job
     #[arg(long, value_name = "ID")]
-    job_id: String,
+    job_id: Option<String>,
     /// Folder for the results
     #[arg(long, value_name = "DIR", default_value = "watch_results")]
     out: PathBuf,
@@ -37,6 +48,60 @@ pub struct WatchArgs {
     pace: PaceArgs,
     #[command(flatten, next_help_heading = "ClickHouse")]
     clickhouse: ClickHouseArgs,
+    #[command(flatten, next_help_heading = "Logs")]
+    logs: LogArgs,
+}
+
+impl WatchArgs {
+    /// Where new iterations come from, and how slow ones are analysed.
+    ///
+    /// # Errors
+    /// Neither files nor a job of a server, or both; files that are not there, a server that does not answer.
+    fn opened(&self) -> anyhow::Result<(Box<dyn Feed>, Analyst)> {
+        let mut analyst = self.pace.analyst(self.out.clone(), &self.clickhouse)?;
+        let source = Source::open(&self.input, &self.clickhouse)?.with_logs(&self.logs)?;
+        match source {
+            Source::Table(_) if self.job_id.is_none() => {
+                Err(ArgumentError::new("--job-id", "a table may hold many jobs: name the one to watch").into())
+            }
+            Source::Table(table) => Ok((table, analyst)),
+            Source::Files(found) => {
+                if found.files.iter().any(SourceFile::is_stdin) {
+                    let reason = "standard input can't be read again for the analysis; name a file";
+                    return Err(ArgumentError::new("INPUT", reason).into());
+                }
+                analyst.input = self.input.iter().map(|path| named(path)).collect();
+                analyst.arguments = self.logs.handed_on();
+                analyst.environment = Vec::new();
+                let nodes = found.files.iter().find_map(|file| file.options.nodes.clone());
+                let input = self.input.clone();
+                // Files may come while it is watched.
+                let find = move || {
+                    let mut files = discover(&input)?.files;
+                    let logs = files.iter_mut().filter(|file| file.format == Format::Log);
+                    logs.for_each(|log| log.options.nodes.clone_from(&nodes));
+                    Ok(files)
+                };
+                Ok((Box::new(GrowingFiles::new(Box::new(find))), analyst))
+            }
+        }
+    }
+
+    /// The job that is watched; `None` while files tell of none.
+    fn job(&self, watcher: &Watcher) -> Result<Option<String>, ArgumentError> {
+        if self.job_id.is_some() {
+            return Ok(self.job_id.clone());
+        }
+        let mut jobs: Vec<String> = watcher.jobs(|jobs| jobs.keys().cloned().collect());
+        if jobs.len() > 1 {
+            let names: Vec<_> = jobs.iter().map(|job| on_one_line(job)).collect();
+            return Err(ArgumentError::new(
+                "--job-id",
+                format!("there are {}: name one", names.join(", ")),
+            ));
+        }
+        Ok(jobs.pop())
+    }
 }
 
 /// Runs `watch`.
@@ -47,15 +112,20 @@ pub fn run(args: &WatchArgs) -> anyhow::Result<Exit> {
     let settings = args.pace.settings()?;
     let interval = args.pace.interval()?;
     let state = StateFolder::open(&args.out)?;
-    let analyst = args.pace.analyst(args.out.clone(), &args.clickhouse)?;
-    let table = open_table(&args.clickhouse)?;
+    let (feed, analyst) = args.opened()?;
     interrupt::farewell(FAREWELL);
-    let watcher = Watcher::new(settings, Discovery::default(), BTreeMap::new());
+    let patterns = match args.job_id {
+        Some(_) => Vec::new(),
+        None => vec![Pattern::new("*")?],
+    };
+    let watcher = Watcher::new(settings, Discovery { patterns }, BTreeMap::new());
     let now = || chrono::Utc::now().timestamp_micros();
-    watcher.register(&args.job_id, now());
+    if let Some(job) = &args.job_id {
+        watcher.register(job, now());
+    }
     let mut shown = String::new();
     loop {
-        match watcher.poll(&table, now()) {
+        match watcher.poll(&*feed, now()) {
             Err(error) => tell(format_args!("the poll failed, the next one follows: {error}")),
             Ok(polled) => {
                 for due in &polled.due {
@@ -70,14 +140,16 @@ pub fn run(args: &WatchArgs) -> anyhow::Result<Exit> {
             }
         }
         state.keep_changes(&watcher)?;
-        let Some(job) = watcher.job(&args.job_id, Watched::clone) else {
-            return Ok(Exit::Success);
-        };
-        let line = live_line(&job);
+        let job = args.job(&watcher)?.and_then(|job| watcher.job(&job, Watched::clone));
+        let line = job.as_ref().map_or_else(|| "no iteration yet".to_owned(), live_line);
         if line != shown {
             tell(format_args!("{line}"));
             shown = line;
         }
+        let Some(job) = job else {
+            std::thread::sleep(interval);
+            continue;
+        };
         let over = job.state == State::Finished;
         let verdict = job
             .detection

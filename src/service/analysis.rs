@@ -22,7 +22,9 @@ const KEPT_RESULTS: usize = 20;
 pub struct Analyst {
     /// The folder of the service's state.
     pub state: PathBuf,
-    /// Flags of `analyze` that name the connection.
+    /// Files and folders that `analyze` reads; none where it reads a table.
+    pub input: Vec<OsString>,
+    /// Flags of `analyze` that name the connection, or say of logs what they don't.
     pub arguments: Vec<OsString>,
     /// Variables that it is given beside those of this process.
     pub environment: Vec<(&'static str, Secret)>,
@@ -98,12 +100,13 @@ impl Analyst {
             place: String::new(),
             files: None,
         };
-        let start: OsString = format!("--start={}", timestamp::format(due.registered)).into();
-        let arguments: Vec<OsString> = self.arguments.iter().cloned().chain([start]).collect();
+        // Of a table's rows those of before the registration are another's; files are the job's from their beginning.
+        let start = (self.input.is_empty()).then(|| format!("--start={}", timestamp::format(due.registered)).into());
+        let arguments: Vec<OsString> = self.arguments.iter().cloned().chain(start).collect();
         let plan = Plan {
             jobs: &[listed],
             arguments: &arguments,
-            input: &[],
+            input: &self.input,
             environment: &self.environment,
             flags: &[format!("--iterations={}-{}", due.iterations.0, due.iterations.1)],
             exits_with_one: false,

@@ -4,7 +4,7 @@
 //! In: a table that grows. Out: states, verdicts, alerts, pages. May use: everything below `cli`; it runs the program for an analysis,
 //! not its folders.
 //!
-//! Data flows [`feed`] (new iterations of all jobs) -> [`watched`] (one job: its states; [`known`] is what it holds) -> [`watcher`] (all jobs, kept in
+//! Data flows [`feed`] (new iterations of all jobs, of a table or of [`files`]) -> [`watched`] (one job: its states; [`known`] is what it holds) -> [`watcher`] (all jobs, kept in
 //! [`state`]) -> [`analysis`] (slow windows through `analyze`) -> [`alerts`]. [`http`] shows it: [`answers`], `prometheus`,
 //! `page`, `openapi`.
 
@@ -13,11 +13,12 @@ pub mod analysis;
 pub mod answers;
 mod error;
 pub mod feed;
+pub mod files;
 pub mod health;
 pub mod http;
 pub mod known;
 mod openapi;
-mod page;
+pub mod page;
 mod prometheus;
 pub mod state;
 pub mod watched;

@@ -151,13 +151,21 @@ impl Watched {
                 self.state = State::Active;
             }
         }
-        let mut due = None;
+        let mut due: Option<Due> = None;
+        let mut window_is_over = false;
         for step in fresh {
             // Of the newest iteration some ranks' rows may still be on their way.
             if newest == Some((step.run_id.clone(), step.iteration_number)) {
                 continue;
             }
-            due = self.look_at(step, now, settings).or(due);
+            if let Some(new) = self.look_at(step, now, settings) {
+                due = Some(new);
+                window_is_over = false;
+            }
+            window_is_over |= self.quiet >= SLOW_STEPS_IN_A_ROW;
+            if let Some(due) = due.as_mut().filter(|_| !window_is_over) {
+                self.extend(due, step);
+            }
         }
         due
     }
@@ -261,6 +269,17 @@ impl Watched {
             _ => {}
         }
         None
+    }
+
+    /// Takes a slow step that is known already into the analysis of its window.
+    fn extend(&mut self, due: &mut Due, step: &LiveStep) {
+        let (Some(first), Some(last)) = (self.slow.first(), self.slow.last()) else {
+            return;
+        };
+        if first.iteration == due.iterations.0 && last.iteration == step.iteration_number && last.run == step.run_id {
+            due.iterations.1 = last.iteration;
+            self.analysed = self.slow.len();
+        }
     }
 
     fn slow_step(&mut self, step: SeenStep, now: Micros) -> Option<Due> {

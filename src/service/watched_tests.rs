@@ -86,6 +86,19 @@ fn five_slow_steps_in_a_row_are_analysed_once_and_again_after_five() {
 }
 
 #[test]
+fn what_one_poll_brings_of_a_slow_window_is_analysed_together() {
+    let mut job = Watched::new("j", START);
+    let settings = WatchSettings::default();
+    let slow = |iteration| (120..132).contains(&iteration) || (160..170).contains(&iteration);
+    let steps: Vec<LiveStep> = (100..171)
+        .map(|iteration| step("a", iteration, if slow(iteration) { 3.0 } else { 2.0 }))
+        .collect();
+    let due = job.take(&steps, START, &settings).expect("a slow window");
+    // The second window is another one.
+    assert_eq!(due.iterations, (120, 131));
+}
+
+#[test]
 fn a_verdict_that_names_nobody_is_asked_again_with_each_slow_step() {
     let mut story = Story::new();
     story.run("a", 100..120, 2.0).run("a", 120..126, 3.0);

@@ -198,3 +198,23 @@ pub fn committed(file: &str, text: &str) {
 pub fn golden(name: &str, text: &str) {
     committed(&format!("tests/golden/{name}"), text);
 }
+
+fn schema_file(name: &str) -> serde_json::Value {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("schema")
+        .join(format!("{name}.schema.json"));
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    serde_json::from_str(&text).expect("a schema")
+}
+
+/// Holds what was printed to its schema.
+#[track_caller]
+pub fn validates(name: &str, value: &serde_json::Value) {
+    let validator = jsonschema::validator_for(&schema_file(name)).expect("a schema");
+    let errors: Vec<String> = validator
+        .iter_errors(value)
+        .map(|error| format!("{}: {error}", error.instance_path()))
+        .take(5)
+        .collect();
+    assert!(errors.is_empty(), "{name}: {errors:#?}");
+}

@@ -26,6 +26,7 @@ mod setup;
 mod sniff;
 mod steps;
 mod stream;
+mod tail;
 mod utf16;
 
 use std::collections::VecDeque;
@@ -39,6 +40,7 @@ use prepare::PreparedChunk;
 use reading::Reading;
 pub(super) use sniff::{Sniffed, holds_a_log, sniff};
 use stream::Stream;
+pub use tail::LogTail;
 
 /// Opens logs that are read one after the other as parts of one job, or of several where their sizes differ.
 pub(super) fn open(files: &[&SourceFile], columns: Columns) -> LogBatches {
