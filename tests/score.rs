@@ -252,7 +252,9 @@ fn numbers_of_the_rules_are_moved_one_by_one_and_put_back() {
         "--seeds",
         "900",
         "--kinds",
-        "ended,recurring,healthy",
+        "gpu-faint,majority,healthy",
+        "--noise",
+        "hard",
         "--format",
         "json",
     ];
@@ -276,8 +278,8 @@ fn numbers_of_the_rules_are_moved_one_by_one_and_put_back() {
         "{} numbers",
         constants.len()
     );
-    let changes = |constant: &&serde_json::Value| moves(constant).iter().any(|moved| moved["changed"] != 0);
-    assert!(constants.iter().filter(changes).count() > 3, "{constants:?}");
+    let changes = |constant: &serde_json::Value| moves(constant).iter().any(|moved| moved["changed"] != 0);
+    assert!(constants.iter().any(changes), "{constants:?}");
     let alone = [&jobs[..5], &["healthy", "--sensitivity"]].concat();
     let text = workdir.run(&alone).succeeded().stdout;
     assert!(
