@@ -49,7 +49,7 @@ impl Reduction {
     pub const CELLS: usize = 1 << 25;
 }
 
-/// ColumnsAsked that a table has at least, however many ranks there are: fewer do not show since when a rank is slow.
+/// Columns that a table has at least, however many ranks there are: fewer do not show since when a rank is slow.
 pub const LEAST_COLUMNS: usize = 20;
 /// Rows with single calls that are read where iterations are put together: some hundred MB.
 const TRACE_ROWS: u64 = 1 << 22;

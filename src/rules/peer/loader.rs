@@ -40,7 +40,7 @@ constants! {
 /// What the loaders show.
 #[derive(Debug, Default)]
 pub(super) struct Loading {
-    /// TensorGroups with a slow loader.
+    /// Tensor groups with a slow loader.
     pub slow: Vec<SlowLoader>,
     /// What is slow on all of them.
     pub on_all: Option<LoadingOfAll>,

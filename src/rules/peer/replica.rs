@@ -19,7 +19,7 @@ constants! {
 pub(super) struct HeavyReplica {
     /// Pipeline.
     pub pipeline: u32,
-    /// TensorGroups of it, by stage.
+    /// Its tensor groups, by stage.
     pub units: Vec<usize>,
     /// Median excess of its units (log).
     pub excess: f64,

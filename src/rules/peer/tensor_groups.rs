@@ -1,4 +1,4 @@
-//! TensorGroups: the ranks of one stage and pipeline. They wait for each other inside forward and backward, so that only the
+//! Tensor groups: the ranks of one stage and pipeline. They wait for each other inside forward and backward, so that only the
 //! unit's time can be told from those timers; its work is forward without the loader, plus backward.
 //!
 //! The loader's time is not the GPU's: one tensor-parallel rank loads and the rest wait for its broadcast inside

@@ -17,7 +17,7 @@ use super::tally::{From, bound, rows};
 use super::window;
 use crate::source::{Micros, SourceError};
 
-/// ColumnsAsked of so many iterations show a repeated row in the bits of one integer.
+/// Columns of so many iterations show a repeated row in the bits of one integer.
 const BITS: usize = 64;
 /// The place of timers that are not asked for.
 const NOT_ASKED: u16 = u16::MAX;
@@ -91,7 +91,7 @@ impl ColumnsAsked<'_> {
 /// The rows of one timer and rank, in no order.
 #[derive(Debug, Clone, PartialEq, Row, Deserialize)]
 pub struct RankRows {
-    /// Placement in [`ColumnsAsked::timers`].
+    /// Position in [`ColumnsAsked::timers`].
     pub timer: u16,
     /// The rank.
     pub rank_number: u32,
@@ -107,11 +107,11 @@ pub struct RankRows {
 /// counts.
 #[derive(Debug, Clone, PartialEq, Row, Deserialize)]
 pub struct RankColumns {
-    /// Placement in [`ColumnsAsked::timers`].
+    /// Position in [`ColumnsAsked::timers`].
     pub timer: u16,
     /// The rank.
     pub rank_number: u32,
-    /// ColumnsAsked in which it has a row, by place.
+    /// Columns in which it has a row, by position.
     pub places: Vec<u16>,
     /// What stands for the durations above 0 of each; 0 where there is none, NaN where the sampled iteration has no row.
     pub seconds: Vec<f64>,

@@ -14,7 +14,7 @@ use crate::source::fate::Fate;
 /// Rows of one metric, run and fate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CountedRows {
-    /// Placement in [`Wanted::metrics`]; `None` for every other metric name.
+    /// Position in [`Wanted::metrics`]; `None` for every other metric name.
     pub metric: Option<usize>,
     /// What becomes of them: those that are taken are sent. What their values decide is left open.
     pub fate: Fate,
