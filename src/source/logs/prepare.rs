@@ -45,7 +45,7 @@ pub(super) struct PreparedChunk {
     pub ends_file: bool,
 }
 
-/// Words without one of which a line says nothing, see [`prepared`]. The first two are of rows, which have a way of their own.
+/// Words without one of which a line says nothing, see [`Prepared`]. The first two are of rows, which have a way of their own.
 const WORDS: [&str; 16] = [
     ".: ",
     ": (",
