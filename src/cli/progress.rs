@@ -31,10 +31,19 @@ impl Progress {
     /// Starts with what is being done, and what is counted.
     #[must_use]
     pub fn counting(doing: &'static str, what: &str) -> Self {
-        let bar = ProgressBar::new_spinner().with_message(doing);
-        if let Ok(style) =
-            ProgressStyle::with_template(&format!("{{spinner}} {{msg}} {{human_pos}} {what} [{{elapsed}}]"))
-        {
+        let style = format!("{{spinner}} {{msg}} {{human_pos}} {what} [{{elapsed}}]");
+        Self::with_bar(ProgressBar::new_spinner().with_message(doing), &style, None)
+    }
+
+    /// Starts with what is being done to so many bytes, of which a reader counts those that it has passed.
+    #[must_use]
+    pub fn of_bytes(doing: &'static str, total: u64, bytes: BytesRead) -> Self {
+        let style = "{spinner} {msg} {wide_bar} {bytes} of {total_bytes} [{elapsed}]";
+        Self::with_bar(ProgressBar::new(total).with_message(doing), style, Some(bytes))
+    }
+
+    fn with_bar(bar: ProgressBar, style: &str, bytes: Option<BytesRead>) -> Self {
+        if let Ok(style) = ProgressStyle::with_template(style) {
             bar.set_style(style);
         }
         // Work that is done within the first beat shows nothing.
@@ -43,24 +52,7 @@ impl Progress {
             bar,
             started: Instant::now(),
             shown: AtomicBool::new(false),
-            bytes: None,
-        }
-    }
-
-    /// Starts with what is being done to so many bytes, of which a reader counts those that it has passed.
-    #[must_use]
-    pub fn of_bytes(doing: &'static str, total: u64, bytes: BytesRead) -> Self {
-        let bar = ProgressBar::new(total).with_message(doing);
-        let style = "{spinner} {msg} {wide_bar} {bytes} of {total_bytes} [{elapsed}]";
-        if let Ok(style) = ProgressStyle::with_template(style) {
-            bar.set_style(style);
-        }
-        bar.set_draw_target(ProgressDrawTarget::hidden());
-        Self {
-            bar,
-            started: Instant::now(),
-            shown: AtomicBool::new(false),
-            bytes: Some(bytes),
+            bytes,
         }
     }
 
